@@ -1,0 +1,175 @@
+package events
+
+// Answers that are not refusals. They share the namespace of codes.
+const (
+	Promised Code = "PROMISE"
+	Accepted Code = "ACCEPTED"
+	Active   Code = "ACTIVE"
+	Place    Code = "PLACE"
+	NoPlace  Code = "NONE"
+	WaitABit Code = "WAIT"
+	NotKnown Code = "UNKNOWN"
+)
+
+// Requests that a dispatcher sends to a backend.
+type (
+	// ReserveAsk asks a destination for a promise of one coordinate. The same
+	// (transfer, attempt) again gives the same promise.
+	ReserveAsk struct {
+		Player      PlayerID    `msgpack:"player" json:"player"`
+		Name        string      `msgpack:"name" json:"name"`
+		Transfer    TransferID  `msgpack:"transfer" json:"transfer"`
+		Attempt     int         `msgpack:"n" json:"attempt"`
+		Place       uint64      `msgpack:"place" json:"place"` // sequence of the first request: lower goes first
+		Region      string      `msgpack:"region,omitempty" json:"region,omitempty"`
+		World       string      `msgpack:"world,omitempty" json:"world,omitempty"`
+		TTLMs       int64       `msgpack:"ttl" json:"ttlMs"`
+		Incarnation Incarnation `msgpack:"inc" json:"incarnation"`
+		Fresh       bool        `msgpack:"fresh,omitempty" json:"fresh,omitempty"` // may look for a new coordinate
+	}
+	// ReserveAnswer is PROMISE with a coordinate, or a refusal; counts are current either way.
+	ReserveAnswer struct {
+		Code        Code        `msgpack:"code" json:"code"` // PROMISE, NO_COORDINATE, FULL, WRONG_INCARNATION, UNSAFE, NOT_READY
+		Detail      string      `msgpack:"detail,omitempty" json:"detail,omitempty"`
+		Server      HostID      `msgpack:"server" json:"server"`
+		Incarnation Incarnation `msgpack:"inc" json:"incarnation"`
+		Promise     uint64      `msgpack:"promise" json:"promise"`
+		Region      string      `msgpack:"region,omitempty" json:"region,omitempty"`
+		At          Position    `msgpack:"at" json:"at"`
+		Kept        int         `msgpack:"kept" json:"kept"` // left in that region after this answer
+	}
+
+	// ReleaseAsk gives a promise back.
+	ReleaseAsk struct {
+		Player   PlayerID   `msgpack:"player" json:"player"`
+		Transfer TransferID `msgpack:"transfer" json:"transfer"`
+		Attempt  int        `msgpack:"n" json:"attempt"`
+		Reason   Code       `msgpack:"reason" json:"reason"`
+	}
+
+	// MoveAsk tells the origin to send a player away. The origin refuses a claim older
+	// than one it has seen for that player, and repeats its answer for the same claim.
+	MoveAsk struct {
+		Player  PlayerID `msgpack:"player" json:"player"`
+		Name    string   `msgpack:"name" json:"name"`
+		Token   Token    `msgpack:"token" json:"token"`
+		Claim   uint64   `msgpack:"claim" json:"claim"` // sequence of the claim this acts for
+		How     MoveHow  `msgpack:"how" json:"how"`
+		Address string   `msgpack:"address" json:"address"`           // host:port the client is sent to
+		Query   bool     `msgpack:"query,omitempty" json:"query"`     // only answer what happened, do nothing
+		At      Position `msgpack:"at,omitempty" json:"at,omitempty"` // of a local move
+		Local   bool     `msgpack:"local,omitempty" json:"local,omitempty"`
+	}
+
+	// TellAsk shows a message to a player where the player stands.
+	TellAsk struct {
+		Player  PlayerID `msgpack:"player" json:"player"`
+		Name    string   `msgpack:"name" json:"name"`
+		Message string   `msgpack:"message" json:"message"` // key of the message file
+		Args    []Arg    `msgpack:"args" json:"args"`       // sorted by name
+		Locale  string   `msgpack:"locale,omitempty" json:"locale,omitempty"`
+	}
+
+	// Arg fills one placeholder of a message.
+	Arg struct {
+		Name  string `msgpack:"k" json:"name"`
+		Value string `msgpack:"v" json:"value"`
+	}
+
+	// Answer is the plain answer: a code and a detail.
+	Answer struct {
+		Code   Code   `msgpack:"code" json:"code"`
+		Detail string `msgpack:"detail,omitempty" json:"detail,omitempty"`
+	}
+)
+
+// Requests that a backend sends to any dispatcher.
+type (
+	// RequestAsk opens a transfer. Transfer is the caller's id for it: the same id again
+	// answers with that transfer's outcome.
+	RequestAsk struct {
+		Player   PlayerID   `msgpack:"player" json:"player"`
+		Name     string     `msgpack:"name" json:"name"`
+		NativeID string     `msgpack:"native,omitempty" json:"native,omitempty"`
+		Transfer TransferID `msgpack:"transfer" json:"transfer"`
+		Trigger  Trigger    `msgpack:"trigger" json:"trigger"`
+		Wish     Wish       `msgpack:"wish" json:"wish"`
+		Bypass   bool       `msgpack:"bypass,omitempty" json:"bypass,omitempty"`
+		Wait     bool       `msgpack:"wait,omitempty" json:"wait,omitempty"`
+	}
+	// RequestAnswer is ACCEPTED with the place in the log, ACTIVE with the state of the
+	// transfer under way, or a refusal.
+	RequestAnswer struct {
+		Code     Code       `msgpack:"code" json:"code"`
+		Detail   string     `msgpack:"detail,omitempty" json:"detail,omitempty"`
+		Transfer TransferID `msgpack:"transfer" json:"transfer"`
+		Place    uint64     `msgpack:"place" json:"place"`
+		State    string     `msgpack:"state" json:"state"`
+	}
+
+	// ArrivedAsk asks what to do with a player who joined. Held are the tokens whose
+	// promises this backend still keeps for the player.
+	ArrivedAsk struct {
+		Player      PlayerID    `msgpack:"player" json:"player"`
+		Name        string      `msgpack:"name" json:"name"`
+		Join        JoinID      `msgpack:"join" json:"join"`
+		Incarnation Incarnation `msgpack:"inc" json:"incarnation"`
+		Held        []Token     `msgpack:"held" json:"held"`
+	}
+	// ArrivedAnswer is PLACE (the arrival is recorded: teleport now), NONE (a plain join),
+	// WAIT (ask again), or a refusal.
+	ArrivedAnswer struct {
+		Code   Code     `msgpack:"code" json:"code"`
+		Detail string   `msgpack:"detail,omitempty" json:"detail,omitempty"`
+		Token  Token    `msgpack:"token" json:"token"`
+		At     Position `msgpack:"at" json:"at"`
+		WaitMs int64    `msgpack:"wait" json:"waitMs"`
+	}
+
+	// PlacedAsk reports the teleport of an arrived player.
+	PlacedAsk struct {
+		Player PlayerID `msgpack:"player" json:"player"`
+		Token  Token    `msgpack:"token" json:"token"`
+		At     Position `msgpack:"at" json:"at"`
+		Code   Code     `msgpack:"code" json:"code"` // OK or PLACEMENT_UNCONFIRMED
+		Detail string   `msgpack:"detail,omitempty" json:"detail,omitempty"`
+	}
+
+	// StateAsk asks for a player's transfer as the log's leader knows it.
+	StateAsk struct {
+		Player PlayerID `msgpack:"player" json:"player"`
+	}
+	// StateAnswer is what a fence needs: the latest claim, and how fresh the answer is.
+	StateAnswer struct {
+		Code   Code   `msgpack:"code" json:"code"`
+		Detail string `msgpack:"detail,omitempty" json:"detail,omitempty"`
+		Token  Token  `msgpack:"token" json:"token"`
+		State  string `msgpack:"state" json:"state"`
+		Claim  uint64 `msgpack:"claim" json:"claim"` // sequence of the latest claim, 0 when none stands
+		Last   uint64 `msgpack:"last" json:"last"`   // the player's last sequence at the leader
+		Folded uint64 `msgpack:"folded" json:"folded"`
+	}
+)
+
+// News that a backend announces. All dispatchers hear it; nobody answers.
+type (
+	// Joined says that a player is in the game, under the id the backend gave.
+	Joined struct {
+		Player      PlayerID    `msgpack:"player" json:"player"`
+		Name        string      `msgpack:"name" json:"name"`
+		Join        JoinID      `msgpack:"join" json:"join"`
+		Incarnation Incarnation `msgpack:"inc" json:"incarnation"`
+	}
+	// Left says that a player is gone.
+	Left struct {
+		Player PlayerID `msgpack:"player" json:"player"`
+		Name   string   `msgpack:"name" json:"name"`
+		Join   JoinID   `msgpack:"join" json:"join"`
+		Reason string   `msgpack:"reason" json:"reason"`
+	}
+	// Coming says that a connection is about to become a player.
+	Coming struct {
+		Name       string `msgpack:"name" json:"name"`
+		Connection string `msgpack:"conn" json:"connection"`
+	}
+)

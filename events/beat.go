@@ -1,0 +1,73 @@
+package events
+
+// HostState is what a host says about itself.
+type HostState string
+
+// Host states.
+const (
+	Starting     HostState = "STARTING"
+	Ready        HostState = "READY"
+	Degraded     HostState = "DEGRADED" // RCON lost, pool dry
+	ShuttingDown HostState = "SHUTTING_DOWN"
+)
+
+// RegionBeat is one destination area as a backend offers it now.
+type RegionBeat struct {
+	Name  string `msgpack:"name" json:"name"`
+	World string `msgpack:"world" json:"world"`
+	// Kept is how many more players may be promised a place here: the least of ready
+	// coordinates and free seats not yet promised.
+	Kept int `msgpack:"kept" json:"kept"`
+	Size int `msgpack:"size" json:"size"` // how many it means to keep
+}
+
+// BackendBeat is the whole state of a backend, never a delta. Metrics that the adapter
+// cannot measure are nil, which is not the same as zero.
+type BackendBeat struct {
+	Server      HostID       `msgpack:"server" json:"server"`
+	Incarnation Incarnation  `msgpack:"inc" json:"incarnation"`
+	State       HostState    `msgpack:"state" json:"state"`
+	Accepting   bool         `msgpack:"accepting" json:"accepting"`
+	Adapter     string       `msgpack:"adapter" json:"adapter"` // rcon, sim, sdk
+	Version     string       `msgpack:"version" json:"version"` // of Landfall
+	Schema      int          `msgpack:"schema" json:"schema"`
+	Game        string       `msgpack:"game" json:"game"`            // game and version, as text
+	ProtocolMin int          `msgpack:"pmin" json:"protocolMin"`     // 0: unknown
+	ProtocolMax int          `msgpack:"pmax" json:"protocolMax"`     // 0: unknown
+	Advertise   string       `msgpack:"advertise" json:"advertise"`  // host:port that edges dial
+	Public      string       `msgpack:"public" json:"publicAddress"` // host:port that clients dial in direct mode
+	Players     int          `msgpack:"players" json:"players"`
+	MaxPlayers  int          `msgpack:"max" json:"maxPlayers"`
+	Promise     uint64       `msgpack:"promise" json:"promise"`         // number of the last promise given
+	Outstanding int          `msgpack:"outstanding" json:"outstanding"` // promises not yet placed or ended
+	Regions     []RegionBeat `msgpack:"regions" json:"regions"`         // sorted by name; none: a lobby
+	QueueDepth  *int         `msgpack:"queue,omitempty" json:"queueDepth,omitempty"`
+	SoftCap     *int         `msgpack:"softcap,omitempty" json:"softCap,omitempty"`
+	MSPT        *float64     `msgpack:"mspt,omitempty" json:"mspt,omitempty"` // milliseconds a tick
+	TPS         *float64     `msgpack:"tps,omitempty" json:"tps,omitempty"`
+	HeapUsed    *int64       `msgpack:"heap,omitempty" json:"heapUsedBytes,omitempty"`
+	HeapMax     *int64       `msgpack:"heapmax,omitempty" json:"heapMaxBytes,omitempty"`
+	PipelineMs  *float64     `msgpack:"pipeline,omitempty" json:"pipelineMs,omitempty"` // arrival to placed, mean
+}
+
+// Kept is how many players may be promised a place, over all regions.
+func (b *BackendBeat) Kept() int {
+	n := 0
+	for i := range b.Regions {
+		n += b.Regions[i].Kept
+	}
+	return n
+}
+
+// ProxyBeat is the whole state of a dispatcher.
+type ProxyBeat struct {
+	Proxy       HostID        `msgpack:"proxy" json:"proxy"`
+	Incarnation Incarnation   `msgpack:"inc" json:"incarnation"`
+	State       HostState     `msgpack:"state" json:"state"`
+	Version     string        `msgpack:"version" json:"version"`
+	Schema      int           `msgpack:"schema" json:"schema"`
+	Kinds       []SessionKind `msgpack:"kinds" json:"kinds"` // sorted
+	Players     int           `msgpack:"players" json:"players"`
+	InFlight    int           `msgpack:"inflight" json:"inFlight"` // transfers it drives now
+	Folded      uint64        `msgpack:"folded" json:"folded"`     // last sequence of transfers it has folded
+}

@@ -1,0 +1,130 @@
+package events
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Wire is a request, an answer or a piece of news as it travels.
+type Wire struct {
+	Header Header
+	Body   []byte
+}
+
+// Call is the envelope of a Wire.
+type Call struct {
+	ID       RequestID
+	Source   Source
+	Cause    RequestID     // of an answer: the request
+	Deadline time.Duration // how long the caller waits; 0 when nobody waits
+}
+
+const contentJSON = "application/json"
+
+// Verb names one request. Its wire name stands in the subject and in ce-type.
+type Verb string
+
+// Verbs of requests and news.
+const (
+	VerbReserve Verb = "reserve"
+	VerbRelease Verb = "release"
+	VerbMove    Verb = "move"
+	VerbTell    Verb = "tell"
+	VerbRequest Verb = "request"
+	VerbArrived Verb = "arrived"
+	VerbPlaced  Verb = "placed"
+	VerbState   Verb = "state"
+	VerbJoined  Verb = "joined"
+	VerbLeft    Verb = "left"
+	VerbComing  Verb = "coming"
+)
+
+// BackendVerbs are answered by a backend, AskVerbs by any dispatcher, NewsVerbs by nobody.
+var (
+	BackendVerbs = []Verb{VerbReserve, VerbRelease, VerbMove, VerbTell}
+	AskVerbs     = []Verb{VerbRequest, VerbArrived, VerbPlaced, VerbState}
+	NewsVerbs    = []Verb{VerbJoined, VerbLeft, VerbComing}
+)
+
+// ToBackend is where backend id answers a verb.
+func ToBackend(id HostID, v Verb) string { return "landfall.backend." + string(id) + "." + string(v) }
+
+// AskOf is where backend id asks the dispatchers; "*" as id hears all.
+func AskOf(id HostID, v Verb) string { return "landfall.ask.backend." + string(id) + "." + string(v) }
+
+// NewsOf is where backend id announces; "*" as id hears all.
+func NewsOf(id HostID, v Verb) string { return "landfall.news.backend." + string(id) + "." + string(v) }
+
+// SealCall encodes and signs a request, an answer (Cause set; subject is the request's) or news.
+func SealCall(k *Keyring, c Call, at time.Time, subject string, body any) (Wire, error) {
+	raw, err := Marshal(body)
+	if err != nil {
+		return Wire{}, fmt.Errorf("seal %s: %w", subject, err)
+	}
+	h := Header{
+		HeaderSpec:    "1.0",
+		HeaderID:      c.ID.String(),
+		HeaderType:    "landfall.call.v1",
+		HeaderSource:  c.Source.String(),
+		HeaderTime:    at.UTC().Format(time.RFC3339Nano),
+		HeaderKey:     subject,
+		HeaderContent: contentMsgpack,
+		HeaderSchema:  strconv.Itoa(SchemaVersion),
+	}
+	if !c.Cause.IsZero() {
+		h[HeaderCausation] = c.Cause.String()
+	}
+	if c.Deadline > 0 {
+		h[HeaderDeadline] = strconv.FormatInt(c.Deadline.Milliseconds(), 10)
+	}
+	h[HeaderSig] = k.Sign(subject, h, raw)
+	return Wire{Header: h, Body: raw}, nil
+}
+
+// OpenCall verifies a Wire that came over subject and decodes its body (MessagePack, or
+// JSON when its content type says so).
+func OpenCall(k *Keyring, subject string, w Wire, body any) (Call, *Refusal) {
+	var c Call
+	if refusal := k.Verify(subject, w.Header, w.Body); refusal != nil {
+		return c, Refuse(AuthFailed, refusal.Error())
+	}
+	c, err := parseCall(w.Header)
+	if err != nil {
+		return c, Refuse(BadRequest, err.Error())
+	}
+	if w.Header[HeaderContent] == contentJSON {
+		err = json.Unmarshal(w.Body, body)
+	} else {
+		err = Unmarshal(w.Body, body)
+	}
+	if err != nil {
+		return c, Refuse(BadRequest, err.Error())
+	}
+	return c, nil
+}
+
+func parseCall(h Header) (c Call, err error) {
+	if c.ID, err = ParseID[RequestID](h[HeaderID]); err != nil {
+		return c, err
+	}
+	if c.Source, err = ParseSource(h[HeaderSource]); err != nil {
+		return c, err
+	}
+	if err = c.Cause.UnmarshalText([]byte(h[HeaderCausation])); err != nil {
+		return c, err
+	}
+	if d := h[HeaderDeadline]; d != "" {
+		ms, err := strconv.ParseInt(d, 10, 64)
+		if err != nil || ms < 0 || ms > 60_000 {
+			return c, fmt.Errorf("%s %q: want 0 to 60000", HeaderDeadline, d)
+		}
+		c.Deadline = time.Duration(ms) * time.Millisecond
+	}
+	return c, nil
+}
+
+// ErrNobody says that a request found no one to answer it.
+var ErrNobody = errors.New("nobody answers")

@@ -1,0 +1,104 @@
+package events
+
+// Code is a stable reason. Every refusal reaches the player or the caller as a code and a text.
+type Code string
+
+// Refusals and ends. The text for players stands in the message file, under the same name.
+const (
+	OK Code = "OK"
+
+	// A request that was not taken.
+	KillSwitch    Code = "KILL_SWITCH"    // the operator stopped new transfers
+	TransportDown Code = "TRANSPORT_DOWN" // the log cannot be reached
+	LogFull       Code = "LOG_FULL"       // the log is nearly full
+	NotHere       Code = "NOT_HERE"       // the player's newest session does not name the asking server
+	AlreadyActive Code = "ALREADY_ACTIVE" // the same wish is already under way
+	AlreadyMoving Code = "ALREADY_MOVING" // another wish is past the point of return
+	BadRequest    Code = "BAD_REQUEST"    // malformed: says what
+	AuthFailed    Code = "AUTH_FAILED"    // signature or identity does not verify
+	Disabled      Code = "DISABLED"       // this trigger is switched off
+
+	// A destination that was not chosen.
+	Stale          Code = "STALE"           // its heartbeat is too old
+	NotReady       Code = "NOT_READY"       // starting, degraded or shutting down
+	NotAccepting   Code = "NOT_ACCEPTING"   // its operator takes no arrivals
+	Drained        Code = "DRAINED"         // taken out by the operator
+	OnCooldown     Code = "ON_COOLDOWN"     // it failed a moment ago
+	RegionMissing  Code = "REGION_MISSING"  // it has no such region or world
+	NoneKept       Code = "NONE_KEPT"       // no coordinate is ready there
+	Excluded       Code = "EXCLUDED"        // tried before in this dispatch, or not the pinned one
+	ClientTooOld   Code = "CLIENT_TOO_OLD"  // the client cannot be moved (before 1.20.5)
+	ProtocolAbsent Code = "PROTOCOL_ABSENT" // it does not speak the client's version
+	SchemaRange    Code = "SCHEMA_RANGE"    // it speaks another wire version of ours
+
+	// What a destination answers.
+	NoCoordinate     Code = "NO_COORDINATE"
+	Full             Code = "FULL"
+	WrongIncarnation Code = "WRONG_INCARNATION"
+	Unsafe           Code = "UNSAFE"
+	PromiseGone      Code = "PROMISE_GONE"
+	NoAnswer         Code = "NO_ANSWER"
+
+	// What an origin answers to a move.
+	Sent    Code = "SENT"
+	TooOld  Code = "TOO_OLD"
+	Refused Code = "REFUSED"
+
+	// How a token ends.
+	TTLPassed      Code = "TTL_PASSED"      // its time ran out
+	NewIncarnation Code = "NEW_INCARNATION" // the destination restarted, the promise died with it
+	MoveRefused    Code = "MOVE_REFUSED"    // the origin did not send the player
+	LostRace       Code = "LOST_RACE"       // another attempt landed first
+	PlayerDetached Code = "PLAYER_DETACHED" // the player left before the move
+
+	// How a transfer ends.
+	NoCandidate          Code = "NO_CANDIDATE"
+	PlayerOffline        Code = "PLAYER_OFFLINE"
+	PlayerLeft           Code = "PLAYER_LEFT"
+	GraceOver            Code = "GRACE_OVER"
+	AgedOut              Code = "AGED_OUT"
+	NotArrived           Code = "NOT_ARRIVED"
+	PlacementUnconfirmed Code = "PLACEMENT_UNCONFIRMED"
+	AttemptsExhausted    Code = "ATTEMPTS_EXHAUSTED"
+	KeyFull              Code = "KEY_FULL"
+	Replaced             Code = "SUPERSEDED"
+	Cancel               Code = "CANCELLED_BY_PLAYER"
+
+	// What an arriving player or token meets.
+	WrongPlayer  Code = "WRONG_PLAYER"
+	WrongServer  Code = "WRONG_SERVER"
+	TokenUnknown Code = "TOKEN_UNKNOWN"
+	TokenSpent   Code = "TOKEN_SPENT"
+	Unreachable  Code = "UNREACHABLE"
+	Waiting      Code = "WAITING"
+	Moved        Code = "MOVED"
+
+	// What the log finds wrong in a fact. Never shown to players.
+	BadSignature Code = "BAD_SIGNATURE"
+	UnknownKey   Code = "UNKNOWN_KEY"
+	WrongActor   Code = "WRONG_ACTOR"
+	WrongPrev    Code = "WRONG_PREV"
+	Impossible   Code = "IMPOSSIBLE"
+	Malformed    Code = "MALFORMED"
+	UnknownType  Code = "UNKNOWN_TYPE"
+	Stray        Code = "STRAY_MARKER"
+	DuplicateID  Code = "DUPLICATE_ID"
+)
+
+// Refusal is a decision not to act, with the reason a caller can rely on.
+// It is a value, not a failure: "could not even try" is an ordinary error.
+type Refusal struct {
+	Code   Code
+	Detail string
+}
+
+// Refuse makes a refusal.
+func Refuse(code Code, detail string) *Refusal { return &Refusal{Code: code, Detail: detail} }
+
+// Error makes a refusal usable where an error is expected.
+func (r *Refusal) Error() string {
+	if r.Detail == "" {
+		return string(r.Code)
+	}
+	return string(r.Code) + ": " + r.Detail
+}

@@ -1,0 +1,277 @@
+package events
+
+// Fact is one thing that happened. The catalog lists all of them; a switch over a Fact
+// that misses one is found by the exhaustive-sum lint.
+//
+//sumtype:decl
+type Fact interface{ fact() }
+
+// TransferFact is a fact of the bucket transfers.
+//
+//sumtype:decl
+type TransferFact interface {
+	Fact
+	transferFact()
+}
+
+// Trigger says what started a transfer.
+type Trigger string
+
+// Triggers.
+const (
+	TriggerCommand Trigger = "command"
+	TriggerJoin    Trigger = "join"
+	TriggerEvent   Trigger = "event"
+	TriggerAPI     Trigger = "api"
+)
+
+// Wish is where a player wants to go. Empty fields mean "any".
+type Wish struct {
+	Region string `msgpack:"region,omitempty" json:"region,omitempty"`
+	World  string `msgpack:"world,omitempty" json:"world,omitempty"`
+	Pin    HostID `msgpack:"pin,omitempty" json:"pin,omitempty"` // this server and no other
+}
+
+// Position is a block position with the direction of view. Units: blocks and degrees.
+type Position struct {
+	World string  `msgpack:"world" json:"world"`
+	X     float64 `msgpack:"x" json:"x"`
+	Y     float64 `msgpack:"y" json:"y"`
+	Z     float64 `msgpack:"z" json:"z"`
+	Yaw   float64 `msgpack:"yaw" json:"yaw"`
+	Pitch float64 `msgpack:"pitch" json:"pitch"`
+}
+
+type (
+	// Requested opens a transfer. Its sequence is the transfer's place in line for good.
+	Requested struct {
+		Trigger  Trigger `msgpack:"trigger" json:"trigger"`
+		Wish     Wish    `msgpack:"wish" json:"wish"`
+		Origin   HostID  `msgpack:"origin" json:"origin"` // the server where the player stood, empty when none
+		Name     string  `msgpack:"name" json:"name"`     // as the origin knows the player
+		NativeID string  `msgpack:"native,omitempty" json:"native,omitempty"`
+		Bypass   bool    `msgpack:"bypass,omitempty" json:"bypass,omitempty"`
+		Wait     bool    `msgpack:"wait,omitempty" json:"wait,omitempty"` // a pinned wish may wait in line
+	}
+
+	// Reserved records the destination's promise of a coordinate: the token is PENDING.
+	Reserved struct {
+		Attempt     int         `msgpack:"n" json:"attempt"`
+		Server      HostID      `msgpack:"server" json:"server"`
+		Incarnation Incarnation `msgpack:"inc" json:"incarnation"`
+		Promise     uint64      `msgpack:"promise" json:"promise"` // running number of that incarnation's promises
+		Region      string      `msgpack:"region" json:"region"`
+		At          Position    `msgpack:"at" json:"at"`
+		TTLMs       int64       `msgpack:"ttl" json:"ttlMs"`
+		Answer      string      `msgpack:"answer,omitempty" json:"answer,omitempty"` // signature of the destination's answer
+		Decision    Decision    `msgpack:"why" json:"decision"`
+	}
+
+	// Claimed is written just before the move; compare-and-swap makes it happen once.
+	Claimed struct {
+		Attempt     int         `msgpack:"n" json:"attempt"`
+		Dispatcher  HostID      `msgpack:"by" json:"dispatcher"`
+		Incarnation Incarnation `msgpack:"inc" json:"incarnation"`
+		Session     uint64      `msgpack:"session" json:"session"` // number of the session it acts for
+		From        HostID      `msgpack:"from" json:"from"`       // the server where the player stood
+	}
+
+	// Transferred says that a move was carried out, or that nobody knows whether it was.
+	Transferred struct {
+		Attempt int        `msgpack:"n" json:"attempt"`
+		How     MoveHow    `msgpack:"how" json:"how"`
+		Result  MoveResult `msgpack:"result" json:"result"`
+	}
+
+	// Consumed says that the destination saw the player arrive for this token.
+	Consumed struct {
+		Attempt     int         `msgpack:"n" json:"attempt"`
+		Server      HostID      `msgpack:"server" json:"server"`
+		Incarnation Incarnation `msgpack:"inc" json:"incarnation"`
+		Join        JoinID      `msgpack:"join" json:"join"`
+	}
+
+	// Completed says that the player stands on the coordinate.
+	Completed struct {
+		Attempt int      `msgpack:"n" json:"attempt"`
+		At      Position `msgpack:"at" json:"at"`
+	}
+
+	// Released frees a token for a known reason, before a move.
+	Released struct {
+		Attempt int    `msgpack:"n" json:"attempt"`
+		Reason  Code   `msgpack:"reason" json:"reason"`
+		Detail  string `msgpack:"detail,omitempty" json:"detail,omitempty"`
+	}
+
+	// Expired frees a token because its time ran out, before a move.
+	Expired struct {
+		Attempt int  `msgpack:"n" json:"attempt"`
+		Reason  Code `msgpack:"reason" json:"reason"`
+	}
+
+	// Reopened takes a claim back from a dispatcher presumed dead: PENDING again.
+	Reopened struct {
+		Attempt   int    `msgpack:"n" json:"attempt"`
+		Claim     uint64 `msgpack:"claim" json:"claim"`       // sequence of the claim that is taken back
+		Evidence  Code   `msgpack:"evidence" json:"evidence"` // NEW_INCARNATION, NOT_READY (shutting down) or STALE
+		LastBeat  uint64 `msgpack:"beat" json:"lastBeat"`     // sequence of the claimer's last heartbeat
+		SilenceMs int64  `msgpack:"silence" json:"silenceMs"`
+	}
+
+	// Waitlisted says that nobody can serve the wish now. Written once for a transfer.
+	Waitlisted struct {
+		Decision Decision `msgpack:"why" json:"decision"`
+	}
+
+	// Failed ends a transfer with a reason.
+	Failed struct {
+		Code     Code      `msgpack:"code" json:"code"`
+		Detail   string    `msgpack:"detail,omitempty" json:"detail,omitempty"`
+		Decision *Decision `msgpack:"why,omitempty" json:"decision,omitempty"`
+	}
+
+	// Cancelled ends a transfer because the player, or the player's absence, ended it.
+	Cancelled struct {
+		Code   Code   `msgpack:"code" json:"code"`
+		Detail string `msgpack:"detail,omitempty" json:"detail,omitempty"`
+	}
+
+	// Superseded ends a transfer because the player asked for something else.
+	Superseded struct {
+		By TransferID `msgpack:"by" json:"by"`
+	}
+)
+
+// MoveHow is the way a player is moved.
+type MoveHow string
+
+// Ways to move.
+const (
+	HowTransfer MoveHow = "transfer" // the client is told to reconnect elsewhere
+	HowConnect  MoveHow = "connect"  // the proxy in front switches servers
+	HowRedirect MoveHow = "redirect" // a redirect packet, with a marker
+	HowRoute    MoveHow = "route"    // a login that is held by an edge is dialled there
+	HowLocal    MoveHow = "local"    // a teleport on the server where the player stands
+)
+
+// MoveResult is what is known of a move.
+type MoveResult string
+
+// Results of a move.
+const (
+	MoveSent    MoveResult = "sent"
+	MoveUnknown MoveResult = "unknown"
+)
+
+// SessionKind says what front a player is behind.
+type SessionKind string
+
+// Kinds of session.
+const (
+	KindEdge   SessionKind = "edge"
+	KindRelay  SessionKind = "relay"
+	KindDirect SessionKind = "direct"
+	KindAPI    SessionKind = "api"
+)
+
+// Session is the whole state of a player's connection; each session fact carries it.
+type Session struct {
+	// Number is the revision of the opening fact, 0 inside the opening fact itself.
+	Number            uint64      `msgpack:"number" json:"number"`
+	Holder            HostID      `msgpack:"holder" json:"holder"`
+	HolderIncarnation Incarnation `msgpack:"inc" json:"incarnation"`
+	Kind              SessionKind `msgpack:"kind" json:"kind"`
+	Server            HostID      `msgpack:"server" json:"server"`
+	Join              JoinID      `msgpack:"join" json:"join"`
+	Name              string      `msgpack:"name" json:"name"`
+	Protocol          int         `msgpack:"protocol" json:"protocol"` // the client's protocol version, 0 unknown
+}
+
+type (
+	// SessionOpened is written when a backend announced the join.
+	SessionOpened struct {
+		Session Session `msgpack:"s" json:"session"`
+	}
+	// SessionRefreshed repeats the state so that retention does not eat it.
+	SessionRefreshed struct {
+		Session Session `msgpack:"s" json:"session"`
+	}
+	// SessionClosed keeps where the player was last.
+	SessionClosed struct {
+		Session Session `msgpack:"s" json:"session"`
+		Reason  string  `msgpack:"reason" json:"reason"`
+	}
+)
+
+type (
+	// KillSet switches new transfers off or on for the whole network.
+	KillSet struct {
+		On  bool   `msgpack:"on" json:"on"`
+		Who string `msgpack:"who" json:"who"`
+		Why string `msgpack:"why" json:"why"`
+	}
+	// DrainSet takes one host out of selection, or back in.
+	DrainSet struct {
+		Host HostID `msgpack:"host" json:"host"`
+		On   bool   `msgpack:"on" json:"on"`
+		Who  string `msgpack:"who" json:"who"`
+		Why  string `msgpack:"why" json:"why"`
+	}
+)
+
+// Rejected is an audit entry: something was refused for what it is, not for when it came.
+type Rejected struct {
+	Source  string `msgpack:"source" json:"source"`
+	Code    Code   `msgpack:"code" json:"code"`
+	Subject string `msgpack:"subject" json:"subject"`
+	At      uint64 `msgpack:"at,omitempty" json:"at,omitempty"` // its sequence, when it stands in the log
+	Detail  string `msgpack:"detail,omitempty" json:"detail,omitempty"`
+}
+
+func (*Requested) fact()        {}
+func (*Reserved) fact()         {}
+func (*Claimed) fact()          {}
+func (*Transferred) fact()      {}
+func (*Consumed) fact()         {}
+func (*Completed) fact()        {}
+func (*Released) fact()         {}
+func (*Expired) fact()          {}
+func (*Reopened) fact()         {}
+func (*Waitlisted) fact()       {}
+func (*Failed) fact()           {}
+func (*Cancelled) fact()        {}
+func (*Superseded) fact()       {}
+func (*SessionOpened) fact()    {}
+func (*SessionRefreshed) fact() {}
+func (*SessionClosed) fact()    {}
+func (*KillSet) fact()          {}
+func (*DrainSet) fact()         {}
+func (*Rejected) fact()         {}
+func (*BackendBeat) fact()      {}
+func (*ProxyBeat) fact()        {}
+
+func (*Requested) transferFact()   {}
+func (*Reserved) transferFact()    {}
+func (*Claimed) transferFact()     {}
+func (*Transferred) transferFact() {}
+func (*Consumed) transferFact()    {}
+func (*Completed) transferFact()   {}
+func (*Released) transferFact()    {}
+func (*Expired) transferFact()     {}
+func (*Reopened) transferFact()    {}
+func (*Waitlisted) transferFact()  {}
+func (*Failed) transferFact()      {}
+func (*Cancelled) transferFact()   {}
+func (*Superseded) transferFact()  {}
+
+// Terminal tells that nothing may follow the fact in its transfer.
+func Terminal(f TransferFact) bool {
+	switch f.(type) {
+	case *Completed, *Failed, *Cancelled, *Superseded:
+		return true
+	case *Requested, *Reserved, *Claimed, *Transferred, *Consumed, *Released, *Expired, *Reopened, *Waitlisted:
+		return false
+	}
+	return false
+}

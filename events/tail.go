@@ -1,0 +1,51 @@
+package events
+
+// TailStart says where a tail begins.
+type TailStart struct {
+	// Mode: all history, the newest record of each key, or after a known record.
+	Mode TailMode
+	// Cursor of TailResume: the last record that was folded. The tail resumes AT it and
+	// compares the event id found there: another one, or none without retention as the
+	// reason, is a fork.
+	Cursor Cursor
+}
+
+// TailMode is where a tail begins.
+type TailMode uint8
+
+// Tail modes.
+const (
+	TailAll TailMode = iota
+	TailLastPerKey
+	TailResume
+)
+
+// Cursor names one record of one life of a stream.
+type Cursor struct {
+	Seq         uint64
+	ID          EventID
+	Incarnation string // of the stream, from its metadata
+}
+
+// Follower receives a tail. Calls come one at a time, from one goroutine.
+type Follower interface {
+	// Begin is called at the start, and again whenever everything must be dropped because
+	// what was delivered before is no longer the log's history (a fork), or because the
+	// mode is TailLastPerKey and the tail began anew. first is the stream's first sequence.
+	Begin(stream StreamState, fork bool)
+	// Record delivers the next record, in order, none twice. An error ends the tail with it.
+	Record(r Record) error
+	// Live says that everything up to the stream's end, as it was when the tail began or
+	// reconnected, has been delivered: from here records are fresh.
+	Live(last uint64)
+	// Blind says that the connection is lost. Records may be missing until the next Live.
+	Blind(err error)
+}
+
+// StreamState is what a tail knows of its stream.
+type StreamState struct {
+	Incarnation string
+	First       uint64
+	Last        uint64
+	Clock       int64 // the stream's clock in Unix nanoseconds when it was asked
+}
