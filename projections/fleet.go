@@ -1,0 +1,106 @@
+package projections
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/landfall/landfall/events"
+)
+
+// Fleet is the snapshot of all heartbeats. It is immutable: every beat makes a new one, so
+// a dispatch may use one snapshot from beginning to end.
+type Fleet struct {
+	Seq      uint64 // of the newest heartbeat
+	Live     bool   // the tail is connected and has caught up
+	Since    time.Time
+	Backends []*Backend // sorted by id
+	Proxies  []*Proxy   // sorted by id
+}
+
+// Backend is the last beat of a backend.
+type Backend struct {
+	events.BackendBeat
+	Seq  uint64
+	Seen time.Time // the reader's clock; corrected by the stream's clock for a beat found while catching up
+	Live bool      // seen as it came, not found in the store
+}
+
+// Proxy is the last beat of a dispatcher.
+type Proxy struct {
+	events.ProxyBeat
+	Seq  uint64
+	Seen time.Time
+	Live bool
+}
+
+// Apply folds one beat.
+func (f *Fleet) Apply(e events.Event, seen time.Time) (*Fleet, *events.Refusal) {
+	next := *f
+	next.Seq = max(f.Seq, e.Seq)
+	switch beat := e.Fact.(type) {
+	case *events.BackendBeat:
+		b := &Backend{BackendBeat: *beat, Seq: e.Seq, Seen: seen, Live: f.Live}
+		next.Backends = put(f.Backends, b, func(x *Backend) string { return string(x.Server) })
+		return &next, nil
+	case *events.ProxyBeat:
+		p := &Proxy{ProxyBeat: *beat, Seq: e.Seq, Seen: seen, Live: f.Live}
+		next.Proxies = put(f.Proxies, p, func(x *Proxy) string { return string(x.Proxy) })
+		return &next, nil
+	}
+	return f, events.Refuse(events.Malformed, "not a heartbeat")
+}
+
+// put gives a copy of a sorted list with one element replaced or added.
+func put[T any](list []*T, x *T, name func(*T) string) []*T {
+	i, found := slices.BinarySearchFunc(list, name(x), func(y *T, id string) int { return strings.Compare(name(y), id) })
+	if found {
+		out := slices.Clone(list)
+		out[i] = x
+		return out
+	}
+	return slices.Insert(slices.Clone(list), i, x)
+}
+
+// WithSight gives the snapshot of a reader that can now see, or has gone blind.
+func (f *Fleet) WithSight(live bool, now time.Time) *Fleet {
+	next := *f
+	next.Live, next.Since = live, now
+	return &next
+}
+
+// Backend gives one backend's last beat, nil when none was seen.
+func (f *Fleet) Backend(id events.HostID) *Backend {
+	i, ok := slices.BinarySearchFunc(f.Backends, string(id), func(b *Backend, s string) int { return strings.Compare(string(b.Server), s) })
+	if !ok {
+		return nil
+	}
+	return f.Backends[i]
+}
+
+// Proxy gives one dispatcher's last beat, nil when none was seen.
+func (f *Fleet) Proxy(id events.HostID) *Proxy {
+	i, ok := slices.BinarySearchFunc(f.Proxies, string(id), func(p *Proxy, s string) int { return strings.Compare(string(p.Proxy), s) })
+	if !ok {
+		return nil
+	}
+	return f.Proxies[i]
+}
+
+// Sighted tells that the reader has watched long enough to judge anybody absent: its tail
+// is live and has been for longer than grace.
+func (f *Fleet) Sighted(now time.Time, grace time.Duration) bool {
+	return f.Live && now.Sub(f.Since) > grace
+}
+
+// Silence is how long a host seen at seen has been silent before this reader's own eyes:
+// nothing while it was blind counts. It is 0 for a blind reader.
+func (f *Fleet) Silence(seen, now time.Time) time.Duration {
+	if !f.Live {
+		return 0
+	}
+	if seen.Before(f.Since) {
+		seen = f.Since
+	}
+	return now.Sub(seen)
+}

@@ -1,0 +1,104 @@
+package projections
+
+import (
+	"time"
+
+	"github.com/landfall/landfall/events"
+)
+
+// The four folds of a View, as its feeds drive them.
+type (
+	transfersFold struct{ v *View }
+	// sessionsFold builds a new fold beside the one that answers reads while it catches up:
+	// its tail starts from the newest fact of each key, so half of it would be a wrong answer.
+	sessionsFold struct {
+		v    *View
+		next *Sessions
+	}
+	controlFold struct{ v *View }
+	fleetFold   struct{ v *View }
+)
+
+func (f transfersFold) reset(s events.StreamState, _ bool) {
+	f.v.mu.Lock()
+	defer f.v.mu.Unlock()
+	f.v.journeys = NewJourneys(s.First)
+}
+
+func (f transfersFold) apply(e events.Event, seen time.Time) *events.Refusal {
+	f.v.mu.Lock()
+	defer f.v.mu.Unlock()
+	return f.v.journeys.Apply(e, seen)
+}
+
+func (f transfersFold) skip(key string, seq uint64) {
+	f.v.mu.Lock()
+	defer f.v.mu.Unlock()
+	f.v.journeys.Skip(key, seq)
+}
+
+func (transfersFold) sight(bool, time.Time) {}
+
+func (f *sessionsFold) reset(events.StreamState, bool) { f.next = NewSessions() }
+
+func (f *sessionsFold) apply(e events.Event, seen time.Time) *events.Refusal {
+	f.v.mu.Lock()
+	defer f.v.mu.Unlock()
+	return f.current().Apply(e, seen)
+}
+
+func (f *sessionsFold) skip(key string, seq uint64) {
+	f.v.mu.Lock()
+	defer f.v.mu.Unlock()
+	f.current().Skip(key, seq)
+}
+
+func (f *sessionsFold) sight(live bool, _ time.Time) {
+	f.v.mu.Lock()
+	defer f.v.mu.Unlock()
+	if live && f.next != nil {
+		f.v.sessions, f.next = f.next, nil
+	}
+}
+
+func (f *sessionsFold) current() *Sessions {
+	if f.next != nil {
+		return f.next
+	}
+	return f.v.sessions
+}
+
+func (f controlFold) reset(_ events.StreamState, fork bool) {
+	if fork {
+		f.v.controls.Store(&Controls{})
+	}
+}
+
+func (f controlFold) apply(e events.Event, _ time.Time) *events.Refusal {
+	next, refusal := f.v.controls.Load().Apply(e)
+	f.v.controls.Store(&next)
+	return refusal
+}
+
+func (controlFold) skip(string, uint64) {}
+
+func (controlFold) sight(bool, time.Time) {}
+
+// reset keeps the last snapshot, which only grows older, until newer beats replace it.
+func (f fleetFold) reset(_ events.StreamState, fork bool) {
+	if fork {
+		f.v.fleet.Store(&Fleet{})
+	}
+}
+
+func (f fleetFold) apply(e events.Event, seen time.Time) *events.Refusal {
+	next, refusal := f.v.fleet.Load().Apply(e, seen)
+	f.v.fleet.Store(next)
+	return refusal
+}
+
+func (fleetFold) skip(string, uint64) {}
+
+func (f fleetFold) sight(live bool, now time.Time) {
+	f.v.fleet.Store(f.v.fleet.Load().WithSight(live, now))
+}

@@ -1,0 +1,187 @@
+package projections
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/landfall/landfall/events"
+)
+
+// Journeys folds the bucket transfers: what every player's transfer is, and where each
+// player's guard stands.
+type Journeys struct {
+	first   uint64 // first sequence of the stream: what lies below is gone
+	players map[events.PlayerID]*journey
+	byID    map[events.TransferID]events.PlayerID
+	active  map[events.PlayerID]*journey
+	forgot  bool // Forget has dropped somebody
+}
+
+type journey struct {
+	last    uint64 // the guard: last sequence of any message under the player
+	current Transfer
+	done    []Transfer // the newest ended ones, oldest first
+}
+
+// keptDone is how many ended transfers of a player stay readable in memory.
+const keptDone = 4
+
+// NewJourneys is the empty fold of a stream that starts at first.
+func NewJourneys(first uint64) *Journeys {
+	return &Journeys{
+		first:   first,
+		players: map[events.PlayerID]*journey{},
+		byID:    map[events.TransferID]events.PlayerID{},
+		active:  map[events.PlayerID]*journey{},
+	}
+}
+
+// Apply folds one fact. A refusal means: state unchanged, and this is why.
+func (j *Journeys) Apply(e events.Event, seen time.Time) *events.Refusal {
+	player, transfer, err := events.ParseTransferKey(e.Key)
+	if err != nil {
+		return events.Refuse(events.Malformed, err.Error())
+	}
+	p := j.player(player)
+	prev := p.last
+	p.last = e.Seq
+	if !j.follows(e.Prev, prev) {
+		return events.Refuse(events.WrongPrev, fmt.Sprintf("written on top of sequence %d, but %d came before", e.Prev, prev))
+	}
+	fact, ok := e.Fact.(events.TransferFact)
+	if !ok || e.Correlation != transfer {
+		return events.Refuse(events.Malformed, "not a fact of transfer "+transfer.String())
+	}
+	return j.fold(p, player, transfer, e, fact, seen)
+}
+
+// follows tells that a fact's guard fits what this fold holds of the player. Retention may
+// have taken the previous message, on the store (then the guard is 0 again), or before this
+// fold began; and what Forget dropped cannot be checked.
+func (j *Journeys) follows(prev, held uint64) bool {
+	if held != 0 {
+		return prev == held || prev == 0 && held < j.first
+	}
+	return prev < j.first || prev == 0 || j.forgot
+}
+
+func (j *Journeys) fold(p *journey, player events.PlayerID, transfer events.TransferID, e events.Event, fact events.TransferFact, seen time.Time) *events.Refusal {
+	busy := p.current.Phase != "" && !p.current.Phase.Terminal()
+	if req, ok := fact.(*events.Requested); ok {
+		if busy || p.ended(transfer) {
+			return events.Refuse(events.Impossible, "a transfer is active or this one has ended")
+		}
+		p.current = Begin(e, player, req, seen)
+		j.byID[transfer] = player
+		j.active[player] = p
+		return nil
+	}
+	if p.current.ID != transfer || !busy {
+		return events.Refuse(events.Impossible, events.TypeName(fact)+" without an active transfer")
+	}
+	next, refusal := p.current.Apply(e.Seq, fact, seen)
+	p.current = next
+	if next.Phase.Terminal() {
+		j.retire(p)
+	}
+	return refusal
+}
+
+func (j *Journeys) retire(p *journey) {
+	delete(j.active, p.current.Player)
+	p.done = append(p.done, p.current)
+	if len(p.done) > keptDone {
+		delete(j.byID, p.done[0].ID)
+		p.done = append([]Transfer(nil), p.done[1:]...)
+	}
+	p.current = Transfer{}
+}
+
+// Skip moves a player's guard over a message that is no fact.
+func (j *Journeys) Skip(key string, seq uint64) {
+	if player, _, err := events.ParseTransferKey(key); err == nil {
+		j.player(player).last = seq
+	}
+}
+
+func (j *Journeys) player(id events.PlayerID) *journey {
+	p, ok := j.players[id]
+	if !ok {
+		p = &journey{}
+		j.players[id] = p
+	}
+	return p
+}
+
+func (p *journey) ended(id events.TransferID) bool {
+	for i := range p.done {
+		if p.done[i].ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// Forget drops players who have no active transfer and whose last fact was seen before t.
+// Their guard is then unknown: the store names it on the first conflict.
+func (j *Journeys) Forget(t time.Time) {
+	for id, p := range j.players {
+		if p.current.Phase != "" || len(p.done) > 0 && !p.done[len(p.done)-1].Seen.Last.Before(t) {
+			continue
+		}
+		for i := range p.done {
+			delete(j.byID, p.done[i].ID)
+		}
+		delete(j.players, id)
+		j.forgot = true
+	}
+}
+
+// Player is one player's state at one moment.
+type Player struct {
+	Guard  uint64    // last sequence under the player, 0 when none is held
+	Active *Transfer // nil when none
+	Done   []Transfer
+}
+
+// Find gives an ended or active transfer by its id, nil when it is not held.
+func (p Player) Find(id events.TransferID) *Transfer {
+	if p.Active != nil && p.Active.ID == id {
+		return p.Active
+	}
+	for i := range p.Done {
+		if p.Done[i].ID == id {
+			return &p.Done[i]
+		}
+	}
+	return nil
+}
+
+// Player gives the state of one player. What it points to is never changed.
+func (j *Journeys) Player(id events.PlayerID) Player {
+	p, ok := j.players[id]
+	if !ok {
+		return Player{}
+	}
+	out := Player{Guard: p.last, Done: p.done}
+	if p.current.Phase != "" {
+		t := p.current
+		out.Active = &t
+	}
+	return out
+}
+
+// Owner tells whose transfer an id is.
+func (j *Journeys) Owner(id events.TransferID) (events.PlayerID, bool) {
+	p, ok := j.byID[id]
+	return p, ok
+}
+
+// Active lists the transfers under way, in no order.
+func (j *Journeys) Active() []Transfer {
+	out := make([]Transfer, 0, len(j.active))
+	for _, p := range j.active {
+		out = append(out, p.current)
+	}
+	return out
+}

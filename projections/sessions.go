@@ -1,0 +1,85 @@
+package projections
+
+import (
+	"time"
+
+	"github.com/landfall/landfall/events"
+)
+
+// Sessions folds the bucket sessions: who holds each player's connection, and where the
+// player is, or was last.
+type Sessions struct {
+	players map[events.PlayerID]Session
+}
+
+// Session is a player's newest session.
+type Session struct {
+	events.Session
+	Open     bool
+	Last     uint64    // revision of the key: the guard of the next fact
+	OpenedAt time.Time // stored time of the opening fact, zero when it is not held
+	ClosedAt time.Time // stored time of the close; comparable with OpenedAt only
+	Seen     time.Time // when this reader saw the last fact
+}
+
+// NewSessions is the empty fold.
+func NewSessions() *Sessions { return &Sessions{players: map[events.PlayerID]Session{}} }
+
+// Apply folds one fact.
+func (s *Sessions) Apply(e events.Event, seen time.Time) *events.Refusal {
+	player, err := events.ParseID[events.PlayerID](e.Key)
+	if err != nil {
+		return events.Refuse(events.Malformed, err.Error())
+	}
+	old, held := s.players[player]
+	next := old
+	next.Last, next.Seen = e.Seq, seen
+	refusal := next.step(e, held)
+	if refusal != nil {
+		next = old
+		next.Last = e.Seq
+	}
+	s.players[player] = next
+	return refusal
+}
+
+func (s *Session) step(e events.Event, held bool) *events.Refusal {
+	switch f := e.Fact.(type) {
+	case *events.SessionOpened:
+		s.Session, s.Open = f.Session, true
+		s.Number = e.Seq
+		s.OpenedAt, s.ClosedAt = e.Stored, time.Time{}
+		return nil
+	case *events.SessionRefreshed:
+		if held && (!s.Open || s.Number != f.Session.Number) {
+			return events.Refuse(events.Impossible, "refresh of a session that is not open")
+		}
+		s.Session, s.Open = f.Session, true
+		return nil
+	case *events.SessionClosed:
+		if held && (!s.Open || s.Number != f.Session.Number) {
+			return events.Refuse(events.Impossible, "close of a session that is not open")
+		}
+		s.Session, s.Open, s.ClosedAt = f.Session, false, e.Stored
+		return nil
+	}
+	return events.Refuse(events.Malformed, "not a session fact")
+}
+
+// Skip moves a player's guard over a message that is no fact.
+func (s *Sessions) Skip(key string, seq uint64) {
+	if player, err := events.ParseID[events.PlayerID](key); err == nil {
+		old := s.players[player]
+		old.Last = seq
+		s.players[player] = old
+	}
+}
+
+// Player gives the newest session of a player; ok is false when none was ever seen.
+func (s *Sessions) Player(id events.PlayerID) (Session, bool) {
+	x, ok := s.players[id]
+	return x, ok
+}
+
+// All lists every player's newest session.
+func (s *Sessions) All() map[events.PlayerID]Session { return s.players }

@@ -1,0 +1,187 @@
+package projections
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/landfall/landfall/events"
+)
+
+// Tailer is the part of a log that a View needs.
+type Tailer interface {
+	Tail(ctx context.Context, b events.Bucket, from events.TailStart, f events.Follower) error
+}
+
+// Config makes a View.
+type Config struct {
+	Log     Tailer
+	Keys    *events.Keyring
+	Logger  *slog.Logger
+	Now     func() time.Time // the process's clock
+	Changed func(Change)     // called after each fold, from the tail's goroutine; must not block. May be nil.
+	Problem func(Problem)    // called for each fact that was refused; must not block. May be nil.
+}
+
+// Change names what a fold has just taken in.
+type Change struct {
+	Bucket events.Bucket
+	Player events.PlayerID // of transfers and sessions
+	Seq    uint64
+	Event  events.Event // zero after a Reset
+	Reset  bool         // everything of the bucket was dropped and is being folded anew
+	Live   bool         // the bucket has caught up, now or again
+}
+
+// Problem is a message that no fold took.
+type Problem struct {
+	Bucket  events.Bucket
+	Key     string
+	Seq     uint64
+	Source  string
+	Refusal *events.Refusal
+}
+
+// View folds the log for one process and answers reads. Reads are safe for concurrent use.
+type View struct {
+	cfg Config
+
+	mu       sync.RWMutex
+	journeys *Journeys
+	sessions *Sessions
+
+	controls atomic.Pointer[Controls]
+	fleet    atomic.Pointer[Fleet]
+
+	transfersFeed, sessionsFeed, controlFeed, fleetFeed *feed
+}
+
+// NewView makes a View; Run fills it.
+func NewView(cfg Config) *View {
+	v := &View{cfg: cfg, journeys: NewJourneys(0), sessions: NewSessions()}
+	v.controls.Store(&Controls{})
+	v.fleet.Store(&Fleet{})
+	v.transfersFeed = newFeed(v, events.Transfers, transfersFold{v})
+	v.sessionsFeed = newFeed(v, events.Sessions, &sessionsFold{v: v})
+	v.controlFeed = newFeed(v, events.Control, controlFold{v})
+	v.fleetFeed = newFeed(v, events.Fleet, fleetFold{v})
+	return v
+}
+
+// Run tails the log until ctx ends or a fold cannot go on (an unknown fact type, a key that
+// cannot be verified). Waiters are released with the error.
+func (v *View) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, f := range v.feeds() {
+		g.Go(func() error { return f.run(ctx) })
+	}
+	return g.Wait()
+}
+
+func (v *View) feeds() []*feed {
+	return []*feed{v.transfersFeed, v.sessionsFeed, v.controlFeed, v.fleetFeed}
+}
+
+// WaitLive blocks until every fold has caught up once with the end of its stream.
+func (v *View) WaitLive(ctx context.Context) error {
+	for _, f := range v.feeds() {
+		if err := f.waitLive(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Ready tells that every fold is caught up and connected.
+func (v *View) Ready() bool {
+	for _, f := range v.feeds() {
+		if !f.isLive() {
+			return false
+		}
+	}
+	return true
+}
+
+// ErrFoldBucket is returned when a wait names a bucket this View does not fold.
+var ErrFoldBucket = errors.New("bucket is not folded here")
+
+// WaitFolded blocks until the fold of a bucket has taken in seq, or has failed.
+func (v *View) WaitFolded(ctx context.Context, b events.Bucket, seq uint64) error {
+	for _, f := range v.feeds() {
+		if f.bucket == b {
+			return f.waitFolded(ctx, seq)
+		}
+	}
+	return fmt.Errorf("wait for %s %d: %w", b, seq, ErrFoldBucket)
+}
+
+// Folded is the last sequence of transfers that was folded.
+func (v *View) Folded() uint64 { return v.transfersFeed.position() }
+
+// Player gives one player's transfers.
+func (v *View) Player(id events.PlayerID) Player {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.journeys.Player(id)
+}
+
+// Session gives one player's newest session.
+func (v *View) Session(id events.PlayerID) (Session, bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.sessions.Player(id)
+}
+
+// Transfer finds a transfer that is held, by its id.
+func (v *View) Transfer(id events.TransferID) (Transfer, bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	player, ok := v.journeys.Owner(id)
+	if !ok {
+		return Transfer{}, false
+	}
+	t := v.journeys.Player(player).Find(id)
+	if t == nil {
+		return Transfer{}, false
+	}
+	return *t, true
+}
+
+// Active lists the transfers under way, in no order.
+func (v *View) Active() []Transfer {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.journeys.Active()
+}
+
+// Controls gives what operators decided.
+func (v *View) Controls() Controls { return *v.controls.Load() }
+
+// Fleet gives the snapshot: one atomic load.
+func (v *View) Fleet() *Fleet { return v.fleet.Load() }
+
+// Forget drops players without an active transfer whose last fact was seen before t.
+func (v *View) Forget(t time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.journeys.Forget(t)
+}
+
+// OpenSessions gives the open sessions that a holder holds.
+func (v *View) OpenSessions(holder events.HostID) map[events.PlayerID]Session {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	out := map[events.PlayerID]Session{}
+	for id, s := range v.sessions.All() {
+		if s.Open && s.Holder == holder {
+			out[id] = s
+		}
+	}
+	return out
+}
