@@ -1,0 +1,124 @@
+package edge
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// play splices the client to backend, which it owns, until both directions ended.
+func (c *client) play(ctx context.Context, a Arrival, d Decision, g greeting, backend *net.TCPConn) {
+	defer backend.Close()
+	conn := Connection{
+		ConnID: a.ConnID, Name: a.Name, Player: a.Player, Server: d.Server,
+		Protocol: a.Protocol, Host: a.Host, Remote: a.Remote,
+	}
+	c.leave()
+	c.s.counts.spliced.Add(1)
+	c.s.cfg.Router.Opened(conn)
+	c.s.log.Info("connected", "conn", c.id, "name", a.Name, "server", d.Server, "protocol", a.Protocol, "intent", a.Intent)
+
+	reason := ClosedByBackend
+	unanswered := appendDisconnect(nil, c.s.cfg.Texts.Unreachable)
+	if _, err := backend.Write(c.preamble(d, g)); err == nil {
+		reason = splice(ctx, c.conn, backend, unanswered, c.s.cfg.HalfCloseGrace)
+	} else {
+		c.kick(c.s.cfg.Texts.Unreachable)
+	}
+
+	c.s.counts.spliced.Add(-1)
+	c.s.cfg.Router.Closed(conn, reason)
+	c.s.log.Info("disconnected", "conn", c.id, "name", a.Name, "server", d.Server, "reason", reason)
+}
+
+// preamble is all that came from the client so far, untouched but for the intent, and
+// what a backend wants before it.
+func (c *client) preamble(d Decision, g greeting) []byte {
+	var b []byte
+	if d.ProxyV2 {
+		b = AppendProxyV2(b, c.remote, c.local)
+	}
+	hello := g.helloFrame.raw
+	if d.RewriteIntent && g.hello.intent == intentTransfer {
+		hello = g.hello.withIntent(g.helloFrame, intentLogin)
+	}
+	b = append(append(b, hello...), g.startFrame.raw...)
+	ahead, _ := c.r.Peek(c.r.Buffered())
+	return append(b, ahead...)
+}
+
+// splice copies both ways between the raw sockets, in the kernel where the system can,
+// and returns why it ended. When one direction ends, the other socket's write side is
+// closed, so its last bytes still arrive, and the rest gets grace. A backend that ends
+// without a single byte (a forwarder in front of a dead server accepts and closes) lets
+// the client read unanswered instead.
+func splice(ctx context.Context, client, backend *net.TCPConn, unanswered []byte, grace time.Duration) (reason string) {
+	l := &leash{conns: []*net.TCPConn{client, backend}}
+	release := onDone(ctx, func() { l.shorten(past) })
+	defer release()
+
+	var first sync.Once
+	end := func(to *net.TCPConn, why string) {
+		first.Do(func() { reason = why })
+		_ = to.CloseWrite() // fails when that side is gone, which is as good
+		l.shorten(time.Now().Add(grace))
+	}
+	var up sync.WaitGroup
+	up.Go(func() {
+		_, err := io.Copy(backend, client)
+		end(backend, culprit(err, ClosedByClient, ClosedByBackend))
+		// A backend that is gone may have left a last message for the client. Unread
+		// input would reset the connection and drop it, so read on.
+		_, _ = io.Copy(io.Discard, client)
+	})
+	n, err := io.Copy(client, backend)
+	if n == 0 && ctx.Err() == nil {
+		_, _ = client.Write(unanswered) // fails when the client left first
+	}
+	end(client, culprit(err, ClosedByBackend, ClosedByClient))
+	up.Wait()
+	return ended(ctx, reason)
+}
+
+// culprit tells which side ended a direction: its reader, unless writing failed.
+func culprit(err error, reader, writer string) string {
+	if errors.Is(err, syscall.EPIPE) {
+		return writer
+	}
+	return reader
+}
+
+func ended(ctx context.Context, reason string) string {
+	switch {
+	case ctx.Err() == nil:
+		return reason
+	case errors.Is(context.Cause(ctx), errCut):
+		return ClosedByUs
+	}
+	return ClosedByStop
+}
+
+// leash is the common deadline of sockets. It only ever gets shorter, so that a late
+// half-close cannot undo the end of everything.
+type leash struct {
+	conns []*net.TCPConn
+
+	mu sync.Mutex
+	at time.Time
+}
+
+func (l *leash) shorten(to time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.at.IsZero() && !to.Before(l.at) {
+		return
+	}
+	l.at = to
+	for _, c := range l.conns {
+		_ = c.SetDeadline(to) // fails on a closed socket, where nothing waits
+	}
+}
