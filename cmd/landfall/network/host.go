@@ -1,0 +1,65 @@
+package network
+
+// Host is what hosts.<id> says about one host: all of its settings that differ from its neighbours'.
+type (
+	Host struct {
+		API                   string            `yaml:"api"`
+		Creds                 string            `yaml:"creds"`
+		Edges                 []Listener        `yaml:"edges"`
+		Advertise             string            `yaml:"advertise"`
+		PublicAddress         string            `yaml:"publicAddress"` // after loading: Advertise when the file has none
+		ProxyProtocol         string            `yaml:"proxyProtocol"`
+		RewriteTransferIntent bool              `yaml:"rewriteTransferIntent"`
+		RCON                  *RCON             `yaml:"rcon"` // nil: no stock server behind this host
+		Log                   string            `yaml:"log"`
+		Relay                 Relay             `yaml:"relay"`
+		Regions               map[string]Region `yaml:"regions"`
+	}
+
+	// Listener is one address that players connect to.
+	Listener struct {
+		Game            string            `yaml:"game"`
+		Listen          string            `yaml:"listen"`
+		RedirectAddress string            `yaml:"redirectAddress"`
+		Dialled         map[string]string `yaml:"dialled"`
+	}
+
+	RCON struct {
+		Address      string `yaml:"address"`
+		PasswordFile string `yaml:"passwordFile"`
+	}
+
+	Relay struct {
+		Listen  string `yaml:"listen"`
+		Backend string `yaml:"backend"`
+		Proxy   string `yaml:"proxy"`
+	}
+
+	// Region is an area of a world where players may be placed; distances are blocks.
+	Region struct {
+		World     string `yaml:"world"`
+		Centre    []int  `yaml:"centre"` // x, z
+		MinRadius int    `yaml:"minRadius"`
+		MaxRadius int    `yaml:"maxRadius"`
+		Keep      int    `yaml:"keep"`
+		Exclude   []Area `yaml:"exclude"`
+	}
+
+	// Area is a rectangle of whole columns, both corners included.
+	Area struct {
+		Min []int `yaml:"min"` // x, z
+		Max []int `yaml:"max"`
+	}
+)
+
+// IsEdge tells whether players connect to this host.
+func (h Host) IsEdge() bool { return len(h.Edges) > 0 }
+
+// IsRelay tells whether this host stands between a foreign proxy and its backend.
+func (h Host) IsRelay() bool { return h.Relay.Listen != "" }
+
+// IsBackend tells whether a game server stands behind this host.
+func (h Host) IsBackend() bool { return h.RCON != nil || len(h.Regions) > 0 || h.Advertise != "" }
+
+// IsLobby tells whether this backend only asks and never receives.
+func (h Host) IsLobby() bool { return h.IsBackend() && len(h.Regions) == 0 }

@@ -1,0 +1,187 @@
+// Package network reads network.yml, the one file an operator writes, and tells a process who it is in it.
+//
+// Nothing in it is repaired: an unknown key, a value out of bounds and a contradiction are each refused with
+// file, line, key and what is allowed. A table (Keys) holds every key with bounds and default; it checks the
+// file, fills it, and is the page docs/configuration.md.
+package network
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// Network is a checked and completed network.yml. It is not changed after loading and may be shared.
+type Network struct {
+	settings
+
+	file    string
+	checked *checker
+}
+
+var root = newSchema(keys)
+
+// Load reads and checks the file. Every refusal is an *Error; one of a missing file is also fs.ErrNotExist.
+func Load(path string) (*Network, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &Error{File: path, Code: CodeMissing, Msg: "no such file; allowed: one written after docs/network.yml", cause: err}
+	}
+	if err != nil {
+		return nil, &Error{File: path, Code: CodeMissing, Msg: "cannot be read: " + err.Error(), cause: err}
+	}
+	return Parse(path, data)
+}
+
+// Parse is Load of bytes already read; file stands in errors and is where relative paths start.
+func Parse(file string, data []byte) (*Network, error) {
+	top, err := document(file, data)
+	if err != nil {
+		return nil, err
+	}
+	c := &checker{file: file, places: map[string]place{}}
+	if err := c.value(root, "", top, 1); err != nil {
+		return nil, err
+	}
+	root.fill(top)
+	n := &Network{file: file, checked: c}
+	if err := yaml.NodeToValue(top, &n.settings, yaml.Strict()); err != nil {
+		return nil, syntaxError(file, err)
+	}
+	n.complete()
+	return n, n.refuse()
+}
+
+// document is the file's one map; an empty file is an empty map.
+func document(file string, data []byte) (*ast.MappingNode, error) {
+	parsed, err := parser.ParseBytes(data, 0)
+	if err != nil {
+		return nil, syntaxError(file, err)
+	}
+	if len(parsed.Docs) > 1 {
+		line := parsed.Docs[1].GetToken().Position.Line
+		return nil, &Error{File: file, Line: line, Code: CodeSyntax, Msg: "a second document begins; allowed: one"}
+	}
+	if len(parsed.Docs) == 0 || parsed.Docs[0].Body == nil {
+		return emptyMap(), nil
+	}
+	top, ok := parsed.Docs[0].Body.(*ast.MappingNode)
+	if !ok {
+		return nil, &Error{File: file, Line: 1, Code: CodeSyntax, Msg: "the file is not a map of keys; allowed: " + root.keysAllowed()}
+	}
+	return top, nil
+}
+
+// syntaxError makes one line of what the YAML library says over several.
+func syntaxError(file string, err error) error {
+	e := &Error{File: file, Code: CodeSyntax}
+	var y yaml.Error
+	if !errors.As(err, &y) {
+		e.Msg = "not YAML: " + firstLine(err.Error())
+		return e
+	}
+	if tk := y.GetToken(); tk != nil {
+		e.Line = tk.Position.Line
+	}
+	e.Msg = "not YAML: " + firstLine(y.GetMessage())
+	if strings.Contains(e.Msg, "already defined") {
+		e.Code, e.Key, e.Msg = CodeDuplicateKey, y.GetToken().Value, "is given twice; allowed: once"
+	}
+	return e
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+// complete fills what depends on another key of the file.
+func (n *Network) complete() {
+	for id, h := range n.Hosts {
+		if h.PublicAddress == "" {
+			h.PublicAddress = h.Advertise
+		}
+		n.Hosts[id] = h
+	}
+	for label, t := range n.LoadBalancer.Terms {
+		if t.Input == "" {
+			t.Input = label
+		}
+		t.Curve.complete()
+		n.LoadBalancer.Terms[label] = t
+	}
+}
+
+// refuse reports what no single key shows: contradictions, and what this version does not carry out.
+func (n *Network) refuse() error {
+	if err := n.checkCurves(); err != nil {
+		return err
+	}
+	if !n.Network.Enabled {
+		return nil
+	}
+	for _, rule := range rules {
+		if err := rule(n); err != nil {
+			return err
+		}
+	}
+	return n.unsupported()
+}
+
+// Enabled tells whether anything may be opened, started or written at all.
+func (n *Network) Enabled() bool { return n.Network.Enabled }
+
+// Direct tells whether backends move players themselves, with no edge or relay of ours in front.
+func (n *Network) Direct() bool {
+	switch n.Routing.DispatchMode {
+	case "direct":
+		return true
+	case "proxy":
+		return false
+	default:
+		return !n.hasFront()
+	}
+}
+
+func (n *Network) hasFront() bool {
+	for _, h := range n.Hosts {
+		if h.IsEdge() || h.IsRelay() {
+			return true
+		}
+	}
+	return false
+}
+
+// File resolves a path that network.yml names: relative ones start where network.yml lies.
+func (n *Network) File(path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(filepath.Dir(n.file), path)
+}
+
+// at makes an Error for a key, with its line, or that of the nearest map around it which the file has.
+func (n *Network) at(code, key, format string, args ...any) *Error {
+	return &Error{File: n.file, Line: n.lineOf(key), Key: key, Msg: fmt.Sprintf(format, args...), Code: code}
+}
+
+func (n *Network) lineOf(key string) int {
+	for path := key; path != ""; {
+		if p, ok := n.checked.places[path]; ok {
+			return p.line
+		}
+		i := strings.LastIndexAny(path, ".[")
+		if i < 0 {
+			break
+		}
+		path = path[:i]
+	}
+	return 1
+}
