@@ -120,6 +120,19 @@ func (m *Memory) Rewrite(b events.Bucket, seq uint64, r events.Record) {
 	m.bucket(b).rewrite(seq, r)
 }
 
+// Replace makes a bucket again, with these messages from sequence 1 on. With
+// keepIncarnation it looks like the same stream with another past.
+func (m *Memory) Replace(b events.Bucket, keepIncarnation bool, messages []events.Message) {
+	if keepIncarnation {
+		m.Truncate(b, 0)
+	} else {
+		m.Recreate(b)
+	}
+	for _, message := range messages {
+		m.Inject(b, message.Key, message.Header, message.Body)
+	}
+}
+
 // Expire removes every record up to and including seq, as retention does. Tails do not notice.
 func (m *Memory) Expire(b events.Bucket, upTo uint64) {
 	m.mu.Lock()

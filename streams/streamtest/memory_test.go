@@ -3,6 +3,9 @@ package streamtest
 import (
 	"context"
 	"errors"
+	"math"
+	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,7 +20,7 @@ func TestMemoryLateAppendLandsAfterTheCallerGaveUp(t *testing.T) {
 		c.DelayAppend(time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		_, err := c.Append(ctx, Fact(t, transferKey(), 0, &events.Requested{}))
+		_, err := c.Append(ctx, Fact(t, newTransfer(), 0, &events.Requested{}))
 		wantReason(t, err, events.Unknown)
 		time.Sleep(2 * time.Second)
 		if n := len(m.Records(events.Transfers)); n != 1 {
@@ -57,8 +60,27 @@ func TestMemoryStoppedHostIsHeldAndServedAfterwards(t *testing.T) {
 	})
 }
 
-func transferKey() string {
-	return events.TransferKey(NewID[events.PlayerID](), NewID[events.TransferID]())
+func TestMemoryConforms(t *testing.T) {
+	Run(t, Factory{
+		Features: Features{Cut: true, LoseAck: true, Outage: true, Replace: true, Expire: true},
+		Open:     func(*testing.T) Store { return storeOf(NewMemory()) },
+	})
+}
+
+func storeOf(m *Memory) Store {
+	var hosts atomic.Int64
+	return Store{
+		Connect: func(*testing.T) Conn { return m.Client(strconv.FormatInt(hosts.Add(1), 10)) },
+		Cut:     func(_ *testing.T, c Conn) { c.(*Client).Cut() },
+		Heal:    func(_ *testing.T, c Conn) { c.(*Client).Heal() },
+		LoseAck: func(_ *testing.T, c Conn) { c.(*Client).LoseNextAck(1) },
+		Outage:  func(*testing.T) { m.Outage() },
+		Restore: func(*testing.T) { m.Restore() },
+		Replace: func(_ *testing.T, b events.Bucket, keep bool, messages []events.Message) {
+			m.Replace(b, keep, messages)
+		},
+		Expire: func(_ *testing.T, b events.Bucket) { m.Expire(b, math.MaxUint64) },
+	}
 }
 
 func wantReason(t *testing.T, err error, want events.AppendReason) *events.AppendError {
