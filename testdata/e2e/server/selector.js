@@ -48,7 +48,7 @@ function read (reader, world) {
   const start = reader.pos
   const word = reader.word()
   if (UUID.test(word)) return byUuid(word.toLowerCase(), world)
-  if (!word.startsWith('@')) return byName(word, world)
+  if (!word.startsWith('@')) return byName(word.replace(/^"(.*)"$/, '$1'), world)
   const match = /^@([aeprs])(?:\[(.*)\])?$/.exec(word)
   if (!match) throw reader.fail(start, 'argument.entity.selector.unknown', word.slice(0, 2))
   return byVariable(match[1], options(reader, start, match[2] ?? ''), world)

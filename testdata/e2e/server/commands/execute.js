@@ -6,7 +6,7 @@ const { Refusal } = require('../reader')
 const position = require('../position')
 const selector = require('../selector')
 
-// Block tags a safety check may name; the values are prefixes or names of blocks.
+// Block tags a safety check may name, and blocks in them.
 const TAGS = {
   air: ['air', 'cave_air', 'void_air'],
   campfires: ['campfire', 'soul_campfire'],
@@ -84,11 +84,12 @@ function condition (call, reader) {
   const start = reader.pos
   const test = {
     entity: ctx => selector.any(call, reader, ctx).length,
-    block: ctx => isBlock(call, reader, ctx),
+    block: ctx => isBlock(call, reader, ctx, block),
     loaded: ctx => isLoaded(call, reader, ctx),
     score: ctx => isScore(call, reader, ctx)
   }[kind]
-  skip(reader, { entity: 1, block: 4, loaded: 3, score: 4 }[kind])
+  skip(reader, { entity: 1, block: 3, loaded: 3, score: 4 }[kind])
+  const block = kind === 'block' && readBlock(call, reader) // wrong names are found before anything is tested
   const after = reader.pos
   return ctx => {
     reader.pos = start
@@ -102,15 +103,19 @@ function skip (reader, words) {
   for (let i = 0; i < words; i++) reader.word()
 }
 
-function isBlock (call, reader, ctx) {
-  const [x, y, z] = position.block(reader, ctx)
+// Reads a block or #tag; returns the names of the blocks it stands for.
+function readBlock (call, reader) {
   const start = reader.pos
-  const wanted = reader.word().replace(/[[{].*$/, '').replace(/^(#?)minecraft:/, '$1')
-  if (wanted.startsWith('#') && !TAGS[wanted.slice(1)]) throw reader.fail(start, 'arguments.block.tag.unknown', `minecraft:${wanted.slice(1)}`)
-  if (!wanted.startsWith('#') && !call.data.blocksByName[wanted]) throw reader.fail(start, 'argument.block.id.invalid', `minecraft:${wanted}`)
+  const [, hash, name] = /^(#?)(?:minecraft:)?([^[{]*)/.exec(reader.word())
+  if (hash && !TAGS[name]) throw reader.fail(start, 'arguments.block.tag.unknown', `minecraft:${name}`)
+  if (!hash && !call.data.blocksByName[name]) throw reader.fail(start, 'argument.block.id.invalid', `minecraft:${name}`)
+  return hash ? TAGS[name] : [name]
+}
+
+function isBlock (call, reader, ctx, wanted) {
+  const [x, y, z] = position.block(reader, ctx)
   if (!call.world.reachable(ctx.dim, x, z)) throw new Refusal(call.texts.tr('argument.pos.unloaded'))
-  const block = call.world.blockAt(ctx.dim, x, y, z)
-  return wanted.startsWith('#') ? TAGS[wanted.slice(1)].includes(block) : block === wanted
+  return wanted.includes(call.world.blockAt(ctx.dim, x, y, z))
 }
 
 function isLoaded (call, reader, ctx) {
