@@ -3,6 +3,7 @@ package network
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -48,6 +49,26 @@ func TestTheExampleLoads(t *testing.T) {
 	}
 	if n.Store.Retention != 720*time.Hour || n.Heartbeat.IntervalMs.Duration() != time.Second {
 		t.Errorf("retention %v, interval %v", n.Store.Retention, n.Heartbeat.IntervalMs.Duration())
+	}
+}
+
+// TestTheQuickStartLoads: the network.yml of the README is one that works.
+func TestTheQuickStartLoads(t *testing.T) {
+	readme, err := os.ReadFile("../../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(readme), "```yaml\n")
+	text, _, found := strings.Cut(rest, "```")
+	if !found {
+		t.Fatal("README.md has no yaml block")
+	}
+	n := parse(t, text)
+	for _, id := range []string{"survival-1", "survival-2"} {
+		self, err := n.Identity(id, environment())
+		if err != nil || !self.IsBackend() || !n.Direct() || self.Carrier != (id == "survival-1") {
+			t.Errorf("%s: %+v, direct %v, %v", id, self, n.Direct(), err)
+		}
 	}
 }
 

@@ -1,0 +1,44 @@
+# One-liners over plain go commands; everything works without just.
+
+default:
+    @just --list
+
+# the network in one process
+demo *args:
+    go run ./cmd/landfall demo {{args}}
+
+# all tests
+test *args:
+    go test ./... {{args}}
+
+# new concurrent tests, many times
+race package:
+    go test -race -count=20 {{package}}
+
+# the figures, in benchstat's format
+bench *args:
+    go test -run '^$' -bench . -count 6 {{args}} ./...
+
+# two files of figures side by side
+benchstat old new:
+    go -C .ci/tools tool benchstat {{absolute_path(old)}} {{absolute_path(new)}}
+
+# golden files anew: look at the diff before you commit it
+golden:
+    go test ./cmd/landfall/... -update
+
+# one parser, for a while: just fuzz ./events FuzzDecode
+fuzz package name time="60s":
+    go test -run '^$' -fuzz '^{{name}}$' -fuzztime {{time}} {{package}}
+
+# the linter, built once from its pinned version
+lint:
+    .ci/run lint
+
+# known holes in what we import (asks vuln.go.dev)
+vuln:
+    go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
+
+# everything a change must pass
+ci:
+    .ci/run
