@@ -25,7 +25,7 @@ benchstat old new:
 
 # golden files anew: look at the diff before you commit it
 golden:
-    go test ./cmd/landfall/... -update
+    go test ./cmd/landfall/network -update
 
 # one parser, for a while: just fuzz ./events FuzzDecode
 fuzz package name time="60s":
