@@ -32,9 +32,10 @@ type client struct {
 }
 
 func newClient(s *Server, conn *net.TCPConn, peer netip.AddrPort, trusted bool, leave func()) *client {
+	local, _ := tcpAddrPort(conn.LocalAddr())
 	return &client{
 		s: s, id: lastConn.Add(1), conn: conn, r: bufio.NewReaderSize(conn, 4096), trusted: trusted,
-		remote: peer, local: unmapped(conn.LocalAddr().(*net.TCPAddr).AddrPort()), leave: leave,
+		remote: peer, local: local, leave: leave,
 	}
 }
 

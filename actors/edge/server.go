@@ -151,7 +151,11 @@ func (s *Server) accept(ctx context.Context) error {
 // proxies are counted later, by the address they speak for.
 func (s *Server) admit(ctx context.Context, conn *net.TCPConn) {
 	s.counts.accepted.Add(1)
-	peer := unmapped(conn.RemoteAddr().(*net.TCPAddr).AddrPort())
+	peer, known := tcpAddrPort(conn.RemoteAddr())
+	if !known { // some systems hand out sockets that are reset already
+		conn.Close()
+		return
+	}
 	leave := func() {}
 	trusted := s.trusts(peer.Addr())
 	if !trusted {
