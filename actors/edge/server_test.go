@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -213,16 +212,4 @@ func TestClosedServerIsNotRunning(t *testing.T) {
 		t.Fatal(err)
 	}
 	noGoroutineLeft(t)
-}
-
-func TestFileLimitText(t *testing.T) {
-	if got := fileLimitText(2000, 12256); got != "" {
-		t.Errorf("enough is not enough: %s", got)
-	}
-	if got := fileLimitText(2000, 1024); !strings.Contains(got, "12256") || !strings.Contains(got, "1024") {
-		t.Errorf("warning %q", got)
-	}
-	if _, err := os.Stat("/proc/self"); err == nil && fileLimitWarning(1<<40) == "" {
-		t.Error("a trillion players fit")
-	}
 }
