@@ -35,6 +35,7 @@ type Client struct {
 	address  string
 	password string
 	timeout  time.Duration
+	dial     func(ctx context.Context, address string) (net.Conn, error)
 	turn     chan struct{} // holds one value: the right to use what follows
 	conn     net.Conn
 	closed   bool
@@ -48,9 +49,13 @@ func NewClient(address, password string, timeout time.Duration) *Client {
 	if timeout <= 0 {
 		timeout = defaultTimeout
 	}
-	c := &Client{address: address, password: password, timeout: timeout, turn: make(chan struct{}, 1)}
+	c := &Client{address: address, password: password, timeout: timeout, dial: dialTCP, turn: make(chan struct{}, 1)}
 	c.turn <- struct{}{}
 	return c
+}
+
+func dialTCP(ctx context.Context, address string) (net.Conn, error) {
+	return (&net.Dialer{}).DialContext(ctx, "tcp", address)
 }
 
 // Connections counts the logins that succeeded. A change between two commands
@@ -158,7 +163,7 @@ func (c *Client) ready(ctx context.Context) error {
 	if c.conn != nil {
 		return nil
 	}
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.address)
+	conn, err := c.dial(ctx, c.address)
 	if err != nil {
 		return &UnreachableError{Address: c.address, Err: because(ctx, err)}
 	}

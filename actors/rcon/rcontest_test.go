@@ -1,9 +1,11 @@
 package rcon
 
 import (
+	"context"
 	"encoding/binary"
 	"net"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 	"unicode/utf16"
@@ -22,6 +24,7 @@ type testServer struct {
 
 	wg    sync.WaitGroup
 	mu    sync.Mutex
+	down  bool // refuses connections
 	conns map[net.Conn]bool
 	log   []string
 	times []time.Time
@@ -46,9 +49,42 @@ func serveOn(t *testing.T, address string, answer func(string) string) *testServ
 
 func (s *testServer) address() string { return s.listener.Addr().String() }
 
+// servePipe is a server without sockets, for time bubbles.
+func servePipe(t *testing.T, answer func(string) string) *testServer {
+	t.Helper()
+	s := &testServer{T: t, password: "secret", answer: answer, conns: map[net.Conn]bool{}}
+	t.Cleanup(s.stop)
+	return s
+}
+
+// dial is the way to a server without sockets.
+func (s *testServer) dial(context.Context, string) (net.Conn, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.down {
+		return nil, syscall.ECONNREFUSED
+	}
+	near, far := net.Pipe()
+	s.conns[far] = true
+	s.wg.Go(func() { s.talk(far) })
+	return near, nil
+}
+
+// setDown makes a server without sockets end, or start.
+func (s *testServer) setDown(down bool) {
+	s.mu.Lock()
+	s.down = down
+	s.mu.Unlock()
+	if down {
+		s.hangUp()
+	}
+}
+
 // stop ends the server as a killed process would.
 func (s *testServer) stop() {
-	_ = s.listener.Close()
+	if s.listener != nil {
+		_ = s.listener.Close()
+	}
 	s.hangUp()
 	s.wg.Wait()
 }

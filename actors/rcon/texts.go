@@ -26,7 +26,7 @@ const (
 var (
 	colourRE   = regexp.MustCompile("\u00a7.|\x1b\\[[0-9;?]*[ -/]*[@-~]")
 	listRE     = regexp.MustCompile(`There are (\d+) (?:of a max of|out of maximum) (\d+) players online`)
-	nameUUIDRE = regexp.MustCompile(`(` + nameText + `) \((` + uuidText + `)\)`)
+	nameUUIDRE = regexp.MustCompile(`[:,] (` + nameText + `) \((` + uuidText + `)\)`)
 	targetRE   = regexp.MustCompile(`Target tick rate: (` + number + `) per second`)
 	averageRE  = regexp.MustCompile(`Average time per tick: (` + number + `) ?ms`)
 	tpsRE      = regexp.MustCompile(`TPS from last [^:]*:\s*\*?(\d+(?:[.,]\d+)?),? +\*?(\d+(?:[.,]\d+)?),? +\*?(\d+(?:[.,]\d+)?)`)

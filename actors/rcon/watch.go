@@ -35,6 +35,8 @@ type watch struct {
 	here     map[string]actors.Player
 	triggers *triggers
 	polls    []*poll
+	lists    *poll // the one of polls that lists
+	yielded  bool  // the last turn went past the close look
 	life     int
 	restart  bool // the outage looks like the end of the server's process
 	odd      int  // listed players whose names no parser knows
@@ -52,9 +54,10 @@ type poll struct {
 func newWatch(s *Sidecar, h actors.WorldEvents) *watch {
 	w := &watch{Sidecar: s, h: h, here: map[string]actors.Player{}, triggers: newTriggers(s.console), restart: true}
 	always := func() bool { return true }
+	w.lists = &poll{every: listPeriod, wanted: always, look: w.lookList}
 	w.polls = []*poll{
 		{every: closePeriod, close: true, wanted: w.anySought, look: w.lookClosely},
-		{every: listPeriod, wanted: always, look: w.lookList},
+		w.lists,
 		{every: triggerPeriod, wanted: always, look: w.lookTriggers},
 		{every: healthPeriod, wanted: always, look: s.pollHealth},
 	}
@@ -138,10 +141,11 @@ func (w *watch) stay(ctx context.Context) error {
 		if err := w.console.limiter.Wait(ctx, Poll); err != nil {
 			return err
 		}
-		p, _ := next(w.polls, time.Now())
+		p, _ := next(w.polls, time.Now(), w.yielded)
 		if p == nil { // nobody is sought any more
 			continue
 		}
+		w.yielded = !p.close
 		if err := p.look(ctx); err != nil {
 			return err
 		}
@@ -152,7 +156,7 @@ func (w *watch) stay(ctx context.Context) error {
 // untilDue waits until there is something to look at.
 func (w *watch) untilDue(ctx context.Context) error {
 	for {
-		p, wait := next(w.polls, time.Now())
+		p, wait := next(w.polls, time.Now(), false)
 		if p != nil {
 			return nil
 		}
@@ -169,14 +173,15 @@ func (w *watch) untilDue(ctx context.Context) error {
 	}
 }
 
-// next chooses among what is due: who waited past patience, then the close
-// look, then the longest due. If nothing is due it says how long not.
-func next(polls []*poll, now time.Time) (*poll, time.Duration) {
+// next chooses among what is due: who waited past patience, though never twice
+// in a row (yielded), then the close look, then the longest due. If nothing is
+// due it says how long not.
+func next(polls []*poll, now time.Time, yielded bool) (*poll, time.Duration) {
 	var best *poll
 	wait := time.Hour
 	rank := func(p *poll) int {
 		switch {
-		case now.Sub(p.due) >= patience:
+		case now.Sub(p.due) >= patience && !yielded:
 			return 0
 		case p.close:
 			return 1
@@ -250,6 +255,7 @@ func (w *watch) listNow(ctx context.Context, class Class) error {
 	if err != nil {
 		return err
 	}
+	w.lists.due = time.Now().Add(listPeriod)
 	w.note(list)
 	w.compare(list.Players, "")
 	return nil
