@@ -1,0 +1,220 @@
+package streams
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/landfall/landfall/events"
+)
+
+// tryTimeout is how long one publish waits for its acknowledgement before it is repeated
+// as it was: the guard and the id make that harmless.
+const tryTimeout = 2 * time.Second
+
+// Headers that the guard consists of. Only publication sets them.
+const (
+	headerMsgID        = nats.MsgIdHdr
+	headerGuardSeq     = nats.ExpectedLastSubjSeqHdr
+	headerGuardSubject = "Nats-Expected-Last-Subject-Sequence-Subject"
+	headerStream       = nats.ExpectedStreamHdr
+	guardPrefix        = "nats-expected-"
+)
+
+// Append stores m if m.Prev is still the last sequence inside its guard, and returns the
+// sequence once the fact is durable. It fails with *events.AppendError. The same event id
+// again (a retry) returns the sequence of the first, whether its guard was refreshed or
+// not. Without a deadline in ctx it gives up after 5 s; what it gave up does not land
+// later, unless it had left already: that is Unknown.
+func (s *Store) Append(ctx context.Context, m events.Message) (uint64, error) {
+	ctx, cancel := within(ctx)
+	defer cancel()
+	if err := checkKey(m); err != nil {
+		return 0, &events.AppendError{Reason: events.NotAllowed, Key: m.Key, Err: err}
+	}
+	id := m.Header[events.HeaderID]
+	if from, ok := s.doubt.of(id); ok {
+		if seq, found := s.own(ctx, m, from); found {
+			s.doubt.settle(id)
+			return seq, nil
+		}
+	}
+	seq, failed := s.publish(ctx, m)
+	if failed == nil {
+		s.doubt.settle(id)
+		return seq, nil
+	}
+	if failed.Reason == events.Unknown {
+		s.doubt.add(id, m.Prev)
+	}
+	return 0, failed
+}
+
+func checkKey(m events.Message) error {
+	if _, ok := rowOf(m.Bucket); !ok {
+		return fmt.Errorf("there is no bucket %q", m.Bucket)
+	}
+	if m.Key == "" || strings.ContainsAny(m.Key, "*> \t\r\n") || strings.HasPrefix(m.Key, ".") || strings.HasSuffix(m.Key, ".") || strings.Contains(m.Key, "..") {
+		return fmt.Errorf("key %q: want tokens without blanks and wildcards, separated by dots", m.Key)
+	}
+	return nil
+}
+
+// publish tries until the store has answered. Only an unanswered try is repeated, and
+// once one may have left, "could not send the next" is not an answer either.
+func (s *Store) publish(ctx context.Context, m events.Message) (uint64, *events.AppendError) {
+	wait := newBackOff(0)
+	trying, stop := context.WithDeadline(ctx, triesEnd(ctx))
+	defer stop()
+	var unanswered *events.AppendError
+	for {
+		seq, failed := s.try(trying, m)
+		if failed == nil {
+			return seq, nil
+		}
+		if answered(failed.Reason) {
+			return s.resolve(ctx, m, failed, unanswered != nil)
+		}
+		if failed.Reason == events.Unavailable && unanswered == nil {
+			return 0, failed
+		}
+		if failed.Reason == events.Unknown {
+			unanswered = failed
+		}
+		if !pause(trying, wait.NextBackOff()) {
+			return s.resolve(ctx, m, unanswered, true)
+		}
+	}
+}
+
+// triesEnd leaves the last part of the caller's time for reading back.
+func triesEnd(ctx context.Context) time.Time {
+	end, _ := ctx.Deadline()
+	return end.Add(-min(time.Until(end)/5, maxReadBack))
+}
+
+// maxReadBack bounds the look for an append that nobody answered.
+const maxReadBack = 500 * time.Millisecond
+
+func answered(r events.AppendReason) bool { return r != events.Unknown && r != events.Unavailable }
+
+// pause waits, and tells whether there is time left for something after it.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return ctx.Err() == nil
+	}
+}
+
+// try publishes once.
+func (s *Store) try(ctx context.Context, m events.Message) (uint64, *events.AppendError) {
+	fail := func(reason events.AppendReason, last uint64, code int, err error) (uint64, *events.AppendError) {
+		return 0, &events.AppendError{Reason: reason, Key: m.Key, Last: last, Code: code, Err: err}
+	}
+	if err := ctx.Err(); err != nil {
+		return fail(events.Unavailable, 0, 0, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
+	defer cancel()
+	answer, sent, err := s.append.request(ctx, publication(m))
+	if err != nil {
+		return fail(reasonOfTransport(sent, err), 0, 0, err)
+	}
+	var ack struct {
+		Stream string      `json:"stream"`
+		Seq    uint64      `json:"seq"`
+		Error  *storeError `json:"error"`
+	}
+	if err := json.Unmarshal(answer.Data, &ack); err != nil {
+		return fail(events.Unknown, 0, 0, fmt.Errorf("answer of the store: %w", err))
+	}
+	if ack.Error != nil {
+		reason, last := reasonOf(ack.Error)
+		return fail(reason, last, ack.Error.ErrCode, ack.Error)
+	}
+	if ack.Stream != StreamName(m.Bucket) || ack.Seq == 0 {
+		return fail(events.Unknown, 0, 0, fmt.Errorf("stream %q acknowledged sequence %d", ack.Stream, ack.Seq))
+	}
+	return ack.Seq, nil
+}
+
+// publication is the one place where a guard is put on a message. Subject and guard come
+// from the same key, and nothing the caller brings can replace them: on a replicated store
+// two appends that name different guards inside one boundary can both win.
+func publication(m events.Message) *nats.Msg {
+	out := nats.NewMsg(m.Bucket.Subject(m.Key))
+	for name, value := range m.Header {
+		if !strings.HasPrefix(strings.ToLower(name), guardPrefix) {
+			out.Header[name] = []string{value}
+		}
+	}
+	out.Header[headerMsgID] = []string{m.Header[events.HeaderID]}
+	if m.Header[events.HeaderID] == "" {
+		delete(out.Header, headerMsgID)
+	}
+	out.Header[headerGuardSubject] = []string{m.Bucket.Guard(m.Key)}
+	out.Header[headerGuardSeq] = []string{strconv.FormatUint(m.Prev, 10)}
+	out.Header[headerStream] = []string{StreamName(m.Bucket)}
+	out.Data = m.Body
+	return out
+}
+
+// resolve looks for the own event before a refusal is believed: an acknowledgement may
+// have been lost, here or in an earlier call. Where reading is not allowed, a conflict
+// after an unanswered try stays unknown.
+func (s *Store) resolve(ctx context.Context, m events.Message, failed *events.AppendError, unanswered bool) (uint64, *events.AppendError) {
+	switch failed.Reason {
+	case events.Conflict, events.InFlight, events.Unknown, events.KeyIsFull:
+	default:
+		return 0, failed
+	}
+	if s.cfg.NoRead {
+		if unanswered {
+			failed.Reason = events.Unknown
+		}
+		return 0, failed
+	}
+	if seq, found := s.own(ctx, m, m.Prev); found {
+		return seq, nil
+	}
+	return 0, failed
+}
+
+// own finds m in the log by its event id, above sequence from. It looks at the newest
+// record inside the guard first, then through m's key. Not found proves nothing.
+func (s *Store) own(ctx context.Context, m events.Message, from uint64) (uint64, bool) {
+	id := m.Header[events.HeaderID]
+	if id == "" || s.cfg.NoRead {
+		return 0, false
+	}
+	last, ok, err := s.Last(ctx, m.Bucket, m.Key)
+	if err != nil || !ok || last.Seq <= from {
+		return 0, false
+	}
+	if last.Header[events.HeaderID] == id {
+		return last.Seq, true
+	}
+	for range events.MaxKeyFacts {
+		r, ok, err := s.next(ctx, m.Bucket, m.Key, from+1)
+		if err != nil || !ok {
+			return 0, false
+		}
+		if r.Header[events.HeaderID] == id {
+			return r.Seq, true
+		}
+		from = r.Seq
+	}
+	return 0, false
+}
+
+var errNoAnswer = errors.New("no answer from the store")

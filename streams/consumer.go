@@ -1,0 +1,164 @@
+package streams
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+
+	"github.com/landfall/landfall/events"
+)
+
+const (
+	pullBatch       = 1024
+	pullExpiry      = 10 * time.Second
+	pullHeartbeat   = 2 * time.Second // silence of twice this ends a consumer
+	inactivity      = 30 * time.Second
+	deliveryBacklog = 256
+)
+
+var (
+	errGap        = errors.New("the store skipped a message")
+	errDisordered = errors.New("the store delivered a sequence twice")
+)
+
+// delivery is one message of a consumer.
+type delivery struct {
+	record  events.Record
+	number  uint64 // counted by the consumer, from 1 without a gap
+	pending uint64
+}
+
+// consumer is one short life of a pull consumer on one life of the connection: it is never
+// mended, only replaced, so that whoever reads it can look first at what the stream is now.
+type consumer struct {
+	s      *Store
+	stream string
+	name   string
+	life   life
+	inner  jetstream.Consumer
+	flow   jetstream.ConsumeContext
+	out    chan delivery
+	failed chan error // has room for the first failure
+	quit   chan struct{}
+	stop   sync.Once
+	got    uint64 // running number of the last delivery taken
+	seq    uint64 // and its sequence
+}
+
+// consume starts a consumer in memory, without acknowledgements: order is checked here.
+func (s *Store) consume(ctx context.Context, b events.Bucket, f life, cfg jetstream.ConsumerConfig) (*consumer, error) {
+	c := &consumer{s: s, stream: StreamName(b), life: f, out: make(chan delivery, deliveryBacklog), failed: make(chan error, 1), quit: make(chan struct{})}
+	c.name = "landfall-" + string(s.cfg.Role) + "-" + string(s.cfg.ID) + "-" + nuid.Next()
+	cfg.Name = c.name
+	cfg.AckPolicy = jetstream.AckNonePolicy
+	cfg.MemoryStorage = true
+	cfg.Replicas = 1
+	cfg.InactiveThreshold = inactivity
+	creating, cancel := context.WithTimeout(ctx, defaultTimeout)
+	defer cancel()
+	var err error
+	if c.inner, err = s.js.CreateConsumer(creating, c.stream, cfg); err != nil {
+		return nil, fmt.Errorf("read %s: %w", c.stream, err)
+	}
+	c.flow, err = c.inner.Consume(c.take,
+		jetstream.PullMaxMessages(pullBatch), jetstream.PullExpiry(pullExpiry), jetstream.PullHeartbeat(pullHeartbeat),
+		jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) { c.fail(err) }))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", c.stream, err)
+	}
+	return c, nil
+}
+
+// take runs on the subscription's goroutine. It blocks while the reader is busy.
+func (c *consumer) take(m jetstream.Msg) {
+	r, number, pending, err := delivered(m)
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	select {
+	case c.out <- delivery{record: r, number: number, pending: pending}:
+	case <-c.quit:
+	}
+}
+
+func (c *consumer) fail(err error) {
+	select {
+	case c.failed <- err:
+	default:
+	}
+}
+
+// next gives the next message. idle, when it is not nil, ends the wait with no message.
+func (c *consumer) next(ctx context.Context, idle <-chan time.Time) (d delivery, ok bool, err error) {
+	select {
+	case d := <-c.out:
+		return d, true, c.check(d)
+	default:
+	}
+	select {
+	case d := <-c.out:
+		return d, true, c.check(d)
+	case err := <-c.failed:
+		return d, false, fmt.Errorf("read %s: %w", c.stream, err)
+	case <-c.life.lost:
+		return d, false, fmt.Errorf("read %s: %w", c.stream, errLinkLost)
+	case <-ctx.Done():
+		return d, false, ctx.Err()
+	case <-idle:
+		return d, false, nil
+	}
+}
+
+// check lets nothing pass that came over another life of the connection, out of order, or
+// after something that did not come.
+func (c *consumer) check(d delivery) error {
+	switch {
+	case !c.s.read.alive(c.life):
+		return fmt.Errorf("read %s: %w", c.stream, errLinkLost)
+	case d.number != c.got+1:
+		return fmt.Errorf("read %s: %w: message %d came after %d", c.stream, errGap, d.number, c.got)
+	case d.record.Seq <= c.seq:
+		return fmt.Errorf("read %s: %w: %d came after %d", c.stream, errDisordered, d.record.Seq, c.seq)
+	}
+	c.got, c.seq = d.number, d.record.Seq
+	return nil
+}
+
+// drained asks the store whether everything the consumer has to deliver has been taken.
+func (c *consumer) drained(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, defaultTimeout)
+	defer cancel()
+	info, err := c.inner.Info(ctx)
+	if err != nil {
+		return false, fmt.Errorf("read %s: %w", c.stream, err)
+	}
+	return info.NumPending == 0 && info.Delivered.Consumer == c.got, nil
+}
+
+// close ends the consumer here and, when it can be reached, at the store.
+func (c *consumer) close() {
+	c.stop.Do(func() {
+		close(c.quit)
+		closed := c.flow.Closed()
+		c.flow.Stop()
+		<-closed
+		if c.s.read.nc.IsConnected() {
+			c.s.forget(c.stream, c.name)
+		}
+	})
+}
+
+// forget deletes a consumer at the store; one that cannot be deleted ends by inactivity.
+func (s *Store) forget(stream, name string) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if err := s.js.DeleteConsumer(ctx, stream, name); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		s.log.Debug("consumer not deleted", "stream", stream, "consumer", name, "error", err)
+	}
+}

@@ -1,0 +1,333 @@
+package embedded
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/landfall/landfall/events"
+	"github.com/landfall/landfall/streams"
+)
+
+const (
+	readyTimeout = 60 * time.Second
+	maxPayload   = 1 << 20
+	memoryBytes  = 1 << 30
+	minBytes     = 1 << 30
+	lazySync     = 2 * time.Minute
+	holderID     = "holder"
+)
+
+// User is a login that the carrier accepts.
+type User struct {
+	Role     streams.Role
+	ID       events.HostID
+	Name     string // see streams.Login
+	Password string
+}
+
+// Config is one embedded server.
+type Config struct {
+	Dir     string
+	Network string
+	Creator string // up or demo
+
+	streams.Settings // of the streams that the carrier makes
+
+	// Listen is where other hosts connect (host:port). Empty: a random port on loopback, for
+	// this machine's CLI alone.
+	Listen string
+	TLS    *tls.Config // of Listen; required away from loopback
+	Users  []User      // logins of the other hosts
+	// Lazy acknowledges before the disk has it. The default survives a power cut.
+	Lazy bool
+	// MaxBytes of the whole store; 0: half of what is free on the disk now.
+	MaxBytes int64
+	// NoListener opens no socket at all: nobody else can look in. For simulations inside a
+	// testing/synctest bubble, which a socket would hold up.
+	NoListener bool
+
+	Logger *slog.Logger // nil: nothing is logged
+}
+
+// Server is a running store. Close must be called.
+type Server struct {
+	cfg    Config
+	ns     *server.Server
+	log    *logger
+	lock   *lock
+	holder Holder
+	url    string
+}
+
+// Open locks the directory for the life of this process, checks whose it is, and starts
+// the store in it. It returns when the store is ready, at most after 60 s. It fails with
+// ErrLocked when another process has the directory.
+func Open(ctx context.Context, cfg Config) (*Server, error) {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if err := cfg.checkListener(); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	l, err := lockDir(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{cfg: cfg, lock: l, log: newLogger(cfg.Logger)}
+	if err := s.open(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func (s *Server) open(ctx context.Context) error {
+	own, err := claimDir(s.cfg.Dir, owner{Network: s.cfg.Network, Creator: s.cfg.Creator})
+	if err != nil {
+		return err
+	}
+	s.cfg.Network, s.cfg.Creator = own.Network, own.Creator
+	if err := removeHolder(s.cfg.Dir); err != nil { // left by a process that was killed
+		return fmt.Errorf("open store: %w", err)
+	}
+	if s.cfg.MaxBytes, err = s.cfg.size(); err != nil {
+		return err
+	}
+	opts, err := s.options()
+	if err != nil {
+		return err
+	}
+	if err := s.start(ctx, opts); err != nil {
+		return err
+	}
+	if s.cfg.NoListener {
+		return nil
+	}
+	s.url = "nats://" + s.ns.Addr().String()
+	if s.cfg.TLS != nil {
+		s.url = "tls://" + s.ns.Addr().String()
+	}
+	s.holder.URL, s.holder.Network, s.holder.PID = s.url, own.Network, os.Getpid()
+	return writeHolder(s.cfg.Dir, s.holder)
+}
+
+// checkListener tries the address: the server itself would only say in its log that it
+// cannot listen.
+func (c Config) checkListener() error {
+	if c.Listen == "" || c.NoListener {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(c.Listen)
+	if err != nil {
+		return fmt.Errorf("store.listen %q: want host:port: %w", c.Listen, err)
+	}
+	if ip := net.ParseIP(host); c.TLS == nil && (ip == nil || !ip.IsLoopback()) && host != "localhost" {
+		return fmt.Errorf("store.listen %s: a store reached from other machines needs TLS: set security.tls, or listen on 127.0.0.1", c.Listen)
+	}
+	probe, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return fmt.Errorf("store.listen %s: cannot listen: %w: stop what uses the port, or change store.listen", c.Listen, err)
+	}
+	return probe.Close()
+}
+
+func (c Config) size() (int64, error) {
+	if c.MaxBytes == 0 {
+		free, err := freeBytes(c.Dir)
+		if err != nil {
+			return 0, err
+		}
+		c.MaxBytes = free / 2
+		c.Logger.Info("store size settled", "maxBytes", c.MaxBytes)
+	}
+	if c.MaxBytes < minBytes {
+		return 0, fmt.Errorf("store.maxBytes: %d is too small, want at least %d: free some disk, or put store.dir elsewhere", c.MaxBytes, minBytes)
+	}
+	return c.MaxBytes, nil
+}
+
+func (s *Server) options() (*server.Options, error) {
+	host, port := "127.0.0.1", server.RANDOM_PORT
+	if s.cfg.Listen != "" {
+		h, p, err := net.SplitHostPort(s.cfg.Listen)
+		if err != nil {
+			return nil, err
+		}
+		host = h
+		if port, err = strconv.Atoi(p); err != nil {
+			return nil, fmt.Errorf("store.listen %q: %w", s.cfg.Listen, err)
+		}
+		if port == 0 {
+			port = server.RANDOM_PORT
+		}
+	}
+	users, err := s.users()
+	if err != nil {
+		return nil, err
+	}
+	o := baseOptions(s.cfg.Dir, s.cfg.MaxBytes, s.cfg.Lazy)
+	o.ServerName, o.Host, o.Port = "landfall", host, port
+	o.DontListen, o.Users, o.TLSConfig = s.cfg.NoListener, users, s.cfg.TLS
+	return o, nil
+}
+
+// baseOptions leaves nothing to a default that might move.
+func baseOptions(dir string, maxBytes int64, lazy bool) *server.Options {
+	return &server.Options{
+		NoSigs:                 true,
+		JetStream:              true,
+		StoreDir:               dir,
+		JetStreamMaxStore:      maxBytes,
+		JetStreamMaxMemory:     memoryBytes,
+		MaxPayload:             maxPayload,
+		SyncAlways:             !lazy,
+		SyncInterval:           lazySync,
+		DisableJetStreamBanner: true,
+		MaxControlLine:         4096,
+		PingInterval:           20 * time.Second,
+		MaxPingsOut:            2,
+		WriteDeadline:          10 * time.Second,
+	}
+}
+
+// users are the hosts' logins, and one made for this life of the store: for this process
+// itself and, over holder.json, the CLI of whoever may read the directory.
+func (s *Server) users() ([]*server.User, error) {
+	secret := make([]byte, 24)
+	if _, err := rand.Read(secret); err != nil {
+		return nil, err
+	}
+	s.holder.User, s.holder.Password = string(streams.RoleOperator)+"."+holderID, base64.RawURLEncoding.EncodeToString(secret)
+	all := append([]User{{Role: streams.RoleOperator, ID: holderID, Name: s.holder.User, Password: s.holder.Password}}, s.cfg.Users...)
+	return serverUsers(all)
+}
+
+func serverUsers(all []User) ([]*server.User, error) {
+	out := make([]*server.User, 0, len(all))
+	seen := map[string]bool{}
+	for _, u := range all {
+		if seen[u.Name] || u.Name == "" || u.Password == "" {
+			return nil, fmt.Errorf("login %q: want a name of its own and a password", u.Name)
+		}
+		seen[u.Name] = true
+		out = append(out, &server.User{Username: u.Name, Password: u.Password, Permissions: permissions(streams.PermissionsOf(u.Role, u.ID))})
+	}
+	return out, nil
+}
+
+func permissions(p streams.Permissions) *server.Permissions {
+	out := &server.Permissions{
+		Publish:   &server.SubjectPermission{Allow: p.Publish},
+		Subscribe: &server.SubjectPermission{Allow: p.Subscribe},
+	}
+	if p.AnswerFor > 0 {
+		out.Response = &server.ResponsePermission{MaxMsgs: 1, Expires: p.AnswerFor}
+	}
+	return out
+}
+
+// start runs the server and waits until it is ready, has failed, or ctx ends.
+func (s *Server) start(ctx context.Context, opts *server.Options) error {
+	var err error
+	if s.ns, err = launch(ctx, opts, s.log); err != nil {
+		return fmt.Errorf("open store %s: %w", s.cfg.Dir, err)
+	}
+	return nil
+}
+
+// launch gives a server also when it fails, as soon as there is one to shut down.
+func launch(ctx context.Context, opts *server.Options, log *logger) (*server.Server, error) {
+	ns, err := server.NewServer(opts)
+	if err != nil {
+		return nil, err
+	}
+	ns.SetLoggerV2(log, false, false, false)
+	began := time.Now()
+	started := make(chan struct{})
+	go func() {
+		defer close(started)
+		ns.Start()
+	}()
+	if err := awaitReady(ctx, ns, log, started); err != nil {
+		ns.Shutdown()
+		<-started
+		return ns, err
+	}
+	log.log.Debug("store: ready", "after", time.Since(began))
+	return ns, nil
+}
+
+// awaitReady: a large store is read again before it is ready, so it says now and then that
+// it is still at it.
+func awaitReady(ctx context.Context, ns *server.Server, log *logger, started <-chan struct{}) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("not ready after %s", readyTimeout))
+	defer cancel()
+	remark := time.NewTicker(5 * time.Second)
+	defer remark.Stop()
+	for {
+		select {
+		case err := <-log.fatal:
+			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-remark.C:
+			log.log.Info("store: still starting")
+			continue
+		case <-started:
+		}
+		if ns.ReadyForConnections(readyPoll) {
+			return nil
+		}
+	}
+}
+
+// readyPoll is how long one look for a ready server takes.
+const readyPoll = 100 * time.Millisecond
+
+// URL is where the store listens; "" with NoListener.
+func (s *Server) URL() string { return s.url }
+
+// Dir is the store's directory.
+func (s *Server) Dir() string { return s.cfg.Dir }
+
+// Connection is how this process itself connects: inside the process, as the host that
+// makes the streams. Role and ID may be set by the caller to name the host.
+func (s *Server) Connection() streams.Config {
+	return streams.Config{
+		InProcess: s.ns,
+		Role:      streams.RoleOperator,
+		ID:        holderID,
+		User:      s.holder.User,
+		Password:  s.holder.Password,
+		Network:   s.cfg.Network,
+		Creator:   s.cfg.Creator,
+		Settings:  s.cfg.Settings,
+		Carrier:   true,
+		Logger:    s.cfg.Logger,
+	}
+}
+
+// Close stops the store, waits for it, and gives the directory free. Connections to it
+// must be closed before.
+func (s *Server) Close() error {
+	var err error
+	if s.ns != nil {
+		s.ns.Shutdown()
+		s.ns.WaitForShutdown()
+		err = removeHolder(s.cfg.Dir)
+	}
+	return errors.Join(err, s.lock.release())
+}

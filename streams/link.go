@@ -1,0 +1,284 @@
+package streams
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/nats-io/nats.go"
+)
+
+// link is one connection, and what is known about it.
+type link struct {
+	nc     *nats.Conn
+	log    *slog.Logger
+	closed chan struct{}
+
+	mu     sync.Mutex
+	lost   chan struct{}             // closed when the connection breaks, replaced when it stands again
+	denied map[string][]chan<- error // who publishes on a subject right now
+}
+
+// dial opens one connection, and keeps trying for cfg.Patience. What a connection holds
+// back while it is away would land after its caller gave up, so it holds back nothing.
+func dial(ctx context.Context, cfg Config, use string) (*link, error) {
+	l := &link{log: cfg.Logger.With("connection", use), closed: make(chan struct{}), lost: make(chan struct{}), denied: map[string][]chan<- error{}}
+	options := []nats.Option{
+		nats.Name(string(cfg.Role) + "." + string(cfg.ID) + "." + use),
+		nats.CustomInboxPrefix(InboxPrefix(cfg.Role, cfg.ID)),
+		nats.UserInfo(cfg.User, cfg.Password),
+		nats.MaxReconnects(-1),
+		nats.ReconnectBufSize(-1),
+		nats.CustomReconnectDelay(reconnectDelay),
+		nats.PingInterval(5 * time.Second),
+		nats.MaxPingsOutstanding(2),
+		nats.DrainTimeout(drainTimeout),
+		nats.DisconnectErrHandler(l.onLost),
+		nats.ReconnectHandler(l.onBack),
+		nats.ClosedHandler(func(*nats.Conn) { close(l.closed) }),
+		nats.ErrorHandler(l.onError),
+	}
+	if cfg.InProcess != nil {
+		options = append(options, nats.InProcessServer(cfg.InProcess))
+	}
+	if cfg.TLS != nil {
+		options = append(options, nats.Secure(cfg.TLS))
+	}
+	err := retry(ctx, cfg.Patience, func() (err error) {
+		l.nc, err = nats.Connect(cfg.URL, options...)
+		return connectError(cfg.URL, err)
+	})
+	return l, err
+}
+
+func connectError(url string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, nats.ErrAuthorization):
+		return backoff.Permanent(fmt.Errorf("connect to store %s: refused the login: does this host stand in the carrier's network.yml, with the same secret?", url))
+	case errors.Is(err, nats.ErrNoServers):
+		return fmt.Errorf("connect to store %s: nobody listens there: is the host that carries the store up?", url)
+	}
+	return fmt.Errorf("connect to store %s: %w", url, err)
+}
+
+// retry calls try until it succeeds, fails for good, ctx ends, or patience is over.
+func retry(ctx context.Context, patience time.Duration, try func() error) error {
+	b := newBackOff(patience)
+	if patience <= 0 {
+		return unwrapPermanent(try())
+	}
+	return backoff.Retry(try, backoff.WithContext(b, ctx))
+}
+
+func unwrapPermanent(err error) error {
+	var p *backoff.PermanentError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// newBackOff grows from 20 ms to 1 s, with jitter. patience 0 is for ever.
+func newBackOff(patience time.Duration) *backoff.ExponentialBackOff {
+	return backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(20*time.Millisecond),
+		backoff.WithMaxInterval(time.Second),
+		backoff.WithMaxElapsedTime(patience),
+	)
+}
+
+// reconnectDelay is the same curve, as the NATS client asks for it.
+func reconnectDelay(attempts int) time.Duration {
+	b := newBackOff(0)
+	d := b.NextBackOff()
+	for range min(attempts, 16) {
+		d = b.NextBackOff()
+	}
+	return d
+}
+
+func (l *link) onLost(_ *nats.Conn, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-l.lost:
+	default:
+		close(l.lost)
+	}
+	if err != nil {
+		l.log.Warn("store connection lost", "error", err)
+	}
+}
+
+func (l *link) onBack(*nats.Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-l.lost:
+		l.lost = make(chan struct{})
+	default:
+	}
+	l.log.Info("store connection is back")
+}
+
+// life is one unbroken stretch of a connection. Status callbacks can be merged when a
+// server restarts fast; the count of reconnects cannot.
+type life struct {
+	lost       <-chan struct{}
+	reconnects uint64
+}
+
+func (l *link) life() life {
+	n := l.nc.Stats().Reconnects
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return life{lost: l.lost, reconnects: n}
+}
+
+func (l *link) alive(f life) bool {
+	select {
+	case <-f.lost:
+		return false
+	default:
+		return l.nc.Stats().Reconnects == f.reconnects
+	}
+}
+
+func (l *link) onError(_ *nats.Conn, sub *nats.Subscription, err error) {
+	if errors.Is(err, nats.ErrPermissionViolation) {
+		l.deny(err)
+	}
+	subject := ""
+	if sub != nil {
+		subject = sub.Subject
+	}
+	l.log.Warn("store connection error", "subject", subject, "error", err)
+}
+
+// deny tells whoever publishes on the refused subject: otherwise a missing permission
+// would look like a store that does not answer.
+func (l *link) deny(err error) {
+	subject := lastQuoted(err.Error())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, ch := range l.denied[subject] {
+		select {
+		case ch <- err:
+		default:
+		}
+	}
+}
+
+func lastQuoted(text string) string {
+	end := strings.LastIndexByte(text, '"')
+	if end < 0 {
+		return ""
+	}
+	start := strings.LastIndexByte(text[:end], '"')
+	return text[start+1 : end]
+}
+
+// onDenied hears of a refused publish on subject until stop is called.
+func (l *link) onDenied(subject string) (denied <-chan error, stop func()) {
+	ch := make(chan error, 1)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.denied[subject] = append(l.denied[subject], ch)
+	return ch, func() { l.forget(subject, ch) }
+}
+
+func (l *link) forget(subject string, ch chan<- error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	waiting := l.denied[subject]
+	for i := range waiting {
+		if waiting[i] == ch {
+			waiting = append(waiting[:i:i], waiting[i+1:]...)
+			break
+		}
+	}
+	if len(waiting) == 0 {
+		delete(l.denied, subject)
+		return
+	}
+	l.denied[subject] = waiting
+}
+
+var (
+	errLinkLost = errors.New("the connection to the store broke")
+	errDenied   = errors.New("permission denied")
+)
+
+// request sends m and waits for one answer. It ends early when the connection breaks or
+// the publish is not permitted; sent tells whether m may have left this process.
+func (l *link) request(ctx context.Context, m *nats.Msg) (answer *nats.Msg, sent bool, err error) {
+	f := l.life()
+	denied, forget := l.onDenied(m.Subject)
+	defer forget()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	done := make(chan struct{})
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		select {
+		case <-f.lost:
+			cancel(errLinkLost)
+		case err := <-denied:
+			cancel(fmt.Errorf("%w: %w", errDenied, err))
+		case <-done:
+		}
+	}()
+	answer, err = l.nc.RequestMsgWithContext(ctx, m)
+	close(done)
+	<-watched
+	if err == nil {
+		return answer, true, nil
+	}
+	if cause := context.Cause(ctx); cause != nil && ctx.Err() != nil {
+		err = cause
+	}
+	return nil, mayHaveLeft(err), err
+}
+
+// mayHaveLeft tells apart what certainly did not reach the store.
+func mayHaveLeft(err error) bool {
+	for _, e := range []error{
+		nats.ErrReconnectBufExceeded, nats.ErrConnectionClosed, nats.ErrConnectionReconnecting, nats.ErrConnectionDraining,
+		nats.ErrInvalidConnection, nats.ErrMaxPayload, nats.ErrBadSubject, nats.ErrNoResponders, nats.ErrHeadersNotSupported, errDenied,
+	} {
+		if errors.Is(err, e) {
+			return false
+		}
+	}
+	return true
+}
+
+// drain handles what has arrived, then closes, and waits for it.
+func (l *link) drain() error {
+	if err := l.nc.Drain(); err != nil {
+		l.nc.Close()
+	}
+	timer := time.NewTimer(drainTimeout)
+	defer timer.Stop()
+	select {
+	case <-l.closed:
+		return nil
+	case <-timer.C:
+	}
+	l.nc.Close()
+	<-l.closed
+	return nil
+}
+
+func (l *link) close() {
+	l.nc.Close()
+	<-l.closed
+}

@@ -1,0 +1,112 @@
+package streams
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/landfall/landfall/events"
+)
+
+// defaultTimeout bounds a call whose context has no deadline.
+const defaultTimeout = 5 * time.Second
+
+// drainTimeout bounds how long Close waits for what is still on its way.
+const drainTimeout = 5 * time.Second
+
+// Config says where the store is and who connects.
+type Config struct {
+	// URL of the store, several separated by commas. Ignored when InProcess is given.
+	URL       string
+	InProcess nats.InProcessConnProvider // the own process's server
+	TLS       *tls.Config                // nil: as the URL says
+
+	// Role and ID name the host; its reply inbox and its permissions follow from them.
+	Role     Role
+	ID       events.HostID
+	User     string // see Login
+	Password string
+
+	Network  string // "" accepts any network's store (a reader's right)
+	Creator  string // up or demo; "" accepts either
+	Settings        // compared with the store's own, unless AnySettings
+	// AnySettings compares only whose the store is, not how it is set up: for readers that
+	// have no network.yml.
+	AnySettings bool
+
+	// Carrier says that this host makes the streams; the others wait until they exist.
+	Carrier bool
+	// NoRead says that this host may not read the log (a backend): a conflict is reported
+	// as the store names it, an unanswered append stays Unknown.
+	NoRead bool
+	// Patience is how long Connect keeps trying when nobody answers; 0 tries once.
+	Patience time.Duration
+
+	Logger *slog.Logger // nil: nothing is logged
+}
+
+// Store is a host's way to the log and to the other hosts. Safe for concurrent use.
+type Store struct {
+	cfg    Config
+	log    *slog.Logger
+	append *link // fails fast: what is given up must not land later
+	read   *link // tails, reads, requests
+	js     jetstream.JetStream
+
+	doubt   doubts
+	closing sync.Once
+}
+
+// Connect logs in, on two connections: a slow tail must not delay an acknowledgement. It
+// does not look at the streams yet; see Ensure. Close must be called.
+func Connect(ctx context.Context, cfg Config) (*Store, error) {
+	cfg.Settings = cfg.Settings.withDefaults()
+	if err := cfg.Settings.validate(); err != nil {
+		return nil, err
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Store{cfg: cfg, log: cfg.Logger}
+	var err error
+	if s.append, err = dial(ctx, cfg, "append"); err != nil {
+		return nil, err
+	}
+	if s.read, err = dial(ctx, cfg, "read"); err != nil {
+		s.append.close()
+		return nil, err
+	}
+	s.js, err = jetstream.New(s.read.nc, jetstream.WithDefaultTimeout(defaultTimeout))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("connect to store: %w", err), s.Close())
+	}
+	return s, nil
+}
+
+// Close ends the connections: first what reads, after what it has received is handled,
+// then what appends. It waits, at most 10 s. Callers end their Tail, Serve and Listen first.
+func (s *Store) Close() error {
+	var err error
+	s.closing.Do(func() {
+		err = errors.Join(s.read.drain(), s.append.drain())
+	})
+	return err
+}
+
+// Connected tells that the store can be reached now, as far as this host knows.
+func (s *Store) Connected() bool { return s.append.nc.IsConnected() && s.read.nc.IsConnected() }
+
+// within gives a call the default deadline when it has none.
+func within(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, defaultTimeout)
+}
