@@ -326,6 +326,9 @@ func (w *fakeWorld) scoreboard(f []string, self string) string {
 	}
 	name := strings.Replace(f[2], "@s", self, 1)
 	if v, ok := w.scores[name]; ok {
+		if w.decor {
+			name = "[VIP] " + name + " [x]"
+		}
 		return fmt.Sprintf("%s has %d [rtp]", name, v)
 	}
 	return "Can't get value of [rtp] for " + name + "; none is set"

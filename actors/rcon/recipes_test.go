@@ -284,11 +284,13 @@ func TestFindOneCommandsOfAPlace(t *testing.T) {
 
 func TestFindRefusesWhatIsUnsafe(t *testing.T) {
 	for name, spoil := range map[string]func(*fakeWorld, *actors.Region){
-		"ocean":      func(w *fakeWorld, _ *actors.Region) { w.ocean = func(float64, float64) bool { return true } },
-		"magma":      func(w *fakeWorld, _ *actors.Region) { w.hot = true },
-		"no air":     func(w *fakeWorld, _ *actors.Region) { w.airOf = "stone" },
-		"all banned": func(_ *fakeWorld, r *actors.Region) { r.Exclude = []actors.Area{{MinX: -9000, MinZ: -9000, MaxX: 9000, MaxZ: 9000}} },
-		"border":     func(w *fakeWorld, _ *actors.Region) { w.border = 100 },
+		"ocean":  func(w *fakeWorld, _ *actors.Region) { w.ocean = func(float64, float64) bool { return true } },
+		"magma":  func(w *fakeWorld, _ *actors.Region) { w.hot = true },
+		"no air": func(w *fakeWorld, _ *actors.Region) { w.airOf = "stone" },
+		"all banned": func(_ *fakeWorld, r *actors.Region) {
+			r.Exclude = []actors.Area{{MinX: -9000, MinZ: -9000, MaxX: 9000, MaxZ: 9000}}
+		},
+		"border": func(w *fakeWorld, _ *actors.Region) { w.border = 100 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, region := newFakeWorld(), testRegion()

@@ -261,6 +261,18 @@ func TestTriggerNamesRegions(t *testing.T) {
 	})
 }
 
+func TestTriggerOfDecoratedNames(t *testing.T) {
+	w := newFakeWorld()
+	w.decor = true
+	w.join("Bob", "Al")
+	inBubble(t, w, func(r *rig) {
+		r.heard.take()
+		w.trigger("Al", 3)
+		r.pass(2500 * time.Millisecond)
+		r.wants("asked Al mesa")
+	})
+}
+
 func TestTriggerOfYesterdayIsForgotten(t *testing.T) {
 	w := newFakeWorld()
 	w.join("Bob")
