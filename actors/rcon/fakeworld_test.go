@@ -24,6 +24,7 @@ type fakeWorld struct {
 	marker    []events.Position
 	hot       bool // magma everywhere
 	airOf     string
+	decor     bool   // a team decorates names
 	lacks     string // a block type unknown to it
 	ocean     func(x, z float64) bool
 	border    float64
