@@ -1,0 +1,216 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/landfall/landfall/events"
+)
+
+// Up implements WorldEvents.
+func (b *Backend) Up(worldID string) {
+	b.mu.Lock()
+	restarted := b.worldID != "" && b.worldID != worldID
+	b.up, b.worldID = true, worldID
+	if restarted {
+		b.present = map[events.PlayerID]*presence{}
+		b.moves = map[events.PlayerID]*move{}
+	}
+	b.mu.Unlock()
+	if restarted {
+		select {
+		case b.reborn <- struct{}{}:
+		default:
+		}
+	}
+	b.beatNow()
+}
+
+// Down implements WorldEvents.
+func (b *Backend) Down(err error) {
+	b.logger.Warn("the game server does not answer", "error", err)
+	b.mu.Lock()
+	b.up = false
+	b.mu.Unlock()
+	b.beatNow()
+}
+
+// Joined implements WorldEvents.
+func (b *Backend) Joined(p Player) {
+	at := presence{Player: p, join: events.JoinID(b.cfg.NewID())}
+	b.mu.Lock()
+	b.present[p.ID] = &at
+	b.mu.Unlock()
+	b.background(func(ctx context.Context) {
+		b.announceJoin(ctx, at)
+		b.arrive(ctx, at)
+	})
+}
+
+// Left implements WorldEvents.
+func (b *Backend) Left(p Player, reason string) {
+	b.mu.Lock()
+	at, ok := b.present[p.ID]
+	delete(b.present, p.ID)
+	b.mu.Unlock()
+	if !ok {
+		return
+	}
+	b.background(func(ctx context.Context) {
+		l := b.life.Load()
+		err := announce(ctx, l.Identity, b.cfg.Bus, events.NewsOf(l.Source.ID, events.VerbLeft),
+			events.Left{Player: p.ID, Name: p.Name, Join: at.join, Reason: reason})
+		if err != nil {
+			b.logger.Warn("leave not announced", "player", p.ID, "error", err)
+		}
+	})
+}
+
+// Asked implements WorldEvents.
+func (b *Backend) Asked(p Player, region string) {
+	b.background(func(ctx context.Context) {
+		key, args := b.request(ctx, p, events.Wish{Region: region})
+		if err := b.cfg.World.Tell(ctx, p, b.cfg.Messages.Text(key, args)); err != nil {
+			b.logger.Warn("answer not shown", "player", p.ID, "error", err)
+		}
+	})
+}
+
+// request opens a transfer for a player and gives the message that answers the player. One
+// id for all tries: a lost answer cannot open a second transfer.
+func (b *Backend) request(ctx context.Context, p Player, wish events.Wish) (string, []events.Arg) {
+	q := events.RequestAsk{
+		Player: p.ID, Name: p.Name, NativeID: p.NativeID, Transfer: events.TransferID(b.cfg.NewID()), Trigger: events.TriggerCommand, Wish: wish,
+	}
+	a := events.RequestAnswer{Code: events.TransportDown}
+	for range 3 {
+		l := b.life.Load()
+		once, cancel := context.WithTimeout(ctx, 3*time.Second)
+		got, err := ask[events.RequestAnswer](once, l.Identity, b.cfg.Bus, events.AskOf(l.Source.ID, events.VerbRequest), q)
+		cancel()
+		if err == nil {
+			a = got
+			break
+		}
+		b.logger.Warn("request not answered", "player", p.ID, "error", err)
+		if !sleep(ctx, 300*time.Millisecond) {
+			break
+		}
+	}
+	switch a.Code {
+	case events.Accepted:
+		return "transfer.accepted", nil
+	case events.Active:
+		return "transfer.active", []events.Arg{{Name: "state", Value: a.State}}
+	}
+	return "refused." + string(a.Code), []events.Arg{{Name: "detail", Value: a.Detail}}
+}
+
+// announceEvery is how often a backend repeats who is there, for dispatchers that missed it.
+const announceEvery = 10 * time.Second
+
+func (b *Backend) announceAgain(ctx context.Context, _ *life) error {
+	for sleep(ctx, announceEvery) {
+		for _, p := range b.everybody() {
+			b.announceJoin(ctx, p)
+		}
+	}
+	return ctx.Err()
+}
+
+func (b *Backend) everybody() []presence {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := make([]presence, 0, len(b.present))
+	for _, p := range b.present {
+		out = append(out, *p)
+	}
+	return out
+}
+
+func (b *Backend) announceJoin(ctx context.Context, p presence) {
+	l := b.life.Load()
+	err := announce(ctx, l.Identity, b.cfg.Bus, events.NewsOf(l.Source.ID, events.VerbJoined),
+		events.Joined{Player: p.ID, Name: p.Name, Join: p.join, Incarnation: l.Source.Incarnation})
+	if err != nil {
+		b.logger.Warn("join not announced, will be repeated", "player", p.ID, "error", err)
+	}
+}
+
+// arrive finds out what a player who is here came for, and puts the player there. While no
+// dispatcher can be reached a player who was promised a place stays at spawn and is told so.
+func (b *Backend) arrive(ctx context.Context, p presence) {
+	toldWaiting := false
+	for pause := 100 * time.Millisecond; b.stillHere(p); pause = min(2*pause, time.Second) {
+		l := b.life.Load()
+		held := l.pool.held(p.ID)
+		a, err := b.askArrived(ctx, l, p, held)
+		switch {
+		case err == nil && a.Code == events.Place:
+			b.place(ctx, l, p, a)
+			return
+		case err == nil && a.Code == events.WaitABit:
+			pause = max(time.Duration(a.WaitMs)*time.Millisecond, 10*time.Millisecond)
+		case err == nil && a.Code != events.TransportDown:
+			return // a plain join
+		case len(held) == 0 && !errors.Is(err, context.DeadlineExceeded) && pause >= time.Second:
+			return
+		case len(held) > 0 && !toldWaiting:
+			toldWaiting = true
+			_ = b.cfg.World.Tell(ctx, p.Player, b.cfg.Messages.Text("transfer.unconfirmed", nil))
+		}
+		if !sleep(ctx, pause) {
+			return
+		}
+	}
+}
+
+func (b *Backend) askArrived(ctx context.Context, l *life, p presence, held []events.Token) (events.ArrivedAnswer, error) {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	return ask[events.ArrivedAnswer](ctx, l.Identity, b.cfg.Bus, events.AskOf(l.Source.ID, events.VerbArrived), events.ArrivedAsk{
+		Player: p.ID, Name: p.Name, Join: p.join, Incarnation: l.Source.Incarnation, Held: held,
+	})
+}
+
+func (b *Backend) stillHere(p presence) bool {
+	now, ok := b.here(p.ID)
+	return ok && now.join == p.join
+}
+
+// place teleports an arrived player and reports where the player stands.
+func (b *Backend) place(ctx context.Context, l *life, p presence, a events.ArrivedAnswer) {
+	l.pool.spend(a.Token)
+	b.cfg.World.Expect(p.Player, 0)
+	q := events.PlacedAsk{Player: p.ID, Token: a.Token, Code: events.OK}
+	at, err := b.cfg.World.Place(ctx, p.Player, a.At)
+	q.At = at
+	if err != nil {
+		q.Code, q.Detail, q.At = events.PlacementUnconfirmed, err.Error(), a.At
+	}
+	b.reportPlaced(ctx, l, q)
+	l.pool.settle(a.Token)
+	b.forget(a.At)
+	if err == nil {
+		_ = b.cfg.World.Tell(ctx, p.Player, b.cfg.Messages.Text("transfer.arrived", nil))
+	}
+}
+
+// reportPlaced repeats the report until a dispatcher has taken it or the transfer's own
+// deadline has passed.
+func (b *Backend) reportPlaced(ctx context.Context, l *life, q events.PlacedAsk) {
+	ctx, cancel := context.WithTimeout(ctx, b.timing.Placement)
+	defer cancel()
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		once, end := context.WithTimeout(ctx, 3*time.Second)
+		a, err := ask[events.Answer](once, l.Identity, b.cfg.Bus, events.AskOf(l.Source.ID, events.VerbPlaced), q)
+		end()
+		if err == nil && a.Code != events.TransportDown {
+			return
+		}
+		if !sleep(ctx, pause) {
+			return
+		}
+	}
+}

@@ -1,0 +1,285 @@
+package actors
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/landfall/landfall/events"
+	"github.com/landfall/landfall/projections"
+)
+
+// dispatcherQueue makes one dispatcher answer each request of a backend.
+const dispatcherQueue = "dispatchers"
+
+// serveAsks answers the backends.
+func (d *Dispatcher) serveAsks(ctx context.Context, g *errgroup.Group) {
+	serve := func(v events.Verb, handle func(context.Context, string, events.Wire) events.Wire) {
+		g.Go(func() error {
+			return d.bus.Serve(ctx, events.AskOf("*", v), dispatcherQueue, func() {}, handle)
+		})
+	}
+	serve(events.VerbRequest, answerWith(d.Identity, fromBackend(events.VerbRequest), refuseRequest, d.answerRequest))
+	serve(events.VerbArrived, answerWith(d.Identity, fromBackend(events.VerbArrived), refuseArrived, d.answerArrived))
+	serve(events.VerbPlaced, answerWith(d.Identity, fromBackend(events.VerbPlaced), refusePlain, d.answerPlaced))
+	serve(events.VerbState, answerWith(d.Identity, fromBackend(events.VerbState), refuseState, d.answerState))
+}
+
+func refuseRequest(r *events.Refusal) events.RequestAnswer {
+	return events.RequestAnswer{Code: r.Code, Detail: r.Detail}
+}
+
+func refuseArrived(r *events.Refusal) events.ArrivedAnswer {
+	return events.ArrivedAnswer{Code: r.Code, Detail: r.Detail}
+}
+
+func refusePlain(r *events.Refusal) events.Answer {
+	return events.Answer{Code: r.Code, Detail: r.Detail}
+}
+
+func refuseState(r *events.Refusal) events.StateAnswer {
+	return events.StateAnswer{Code: r.Code, Detail: r.Detail}
+}
+
+// transportDown is the answer when the log cannot be reached: nothing was decided.
+func transportDown(err error) *events.Refusal {
+	return events.Refuse(events.TransportDown, err.Error())
+}
+
+// sessionPatience is how long a request waits for the session of a player who has just joined.
+const sessionPatience = time.Second
+
+// answerRequest opens a transfer for a player who stands on the asking backend.
+func (d *Dispatcher) answerRequest(ctx context.Context, from events.HostID, q events.RequestAsk) events.RequestAnswer {
+	d.awaitSession(ctx, q.Player, from)
+	return d.Open(ctx, q, from)
+}
+
+func (d *Dispatcher) awaitSession(ctx context.Context, player events.PlayerID, server events.HostID) {
+	ctx, cancel := context.WithTimeout(ctx, sessionPatience)
+	defer cancel()
+	d.wakeup.until(ctx, player, func() bool {
+		s, ok := d.view.Session(player)
+		return ok && s.Open && s.Server == server
+	})
+}
+
+// Open opens a transfer, or says what stands in its way. origin is empty for the API.
+func (d *Dispatcher) Open(ctx context.Context, q events.RequestAsk, origin events.HostID) events.RequestAnswer {
+	c := Request{Transfer: q.Transfer, Origin: origin, Fact: events.Requested{
+		Trigger: q.Trigger, Wish: q.Wish, Origin: origin, Name: q.Name, NativeID: q.NativeID, Bypass: q.Bypass, Wait: q.Wait,
+	}}
+	for range 3 {
+		done, refusal, err := d.write(ctx, q.Player, c)
+		if err != nil {
+			return refuseRequest(transportDown(err))
+		}
+		if refusal == nil {
+			d.logger.Info("transfer", "fact", events.TypeName(done.fact), "seq", done.seq, "id", done.transfer, "player", q.Player)
+			return events.RequestAnswer{Code: events.Accepted, Transfer: q.Transfer, Place: done.seq, State: string(projections.Requested)}
+		}
+		if refusal.Code != events.Replaced {
+			return d.activeOr(q, refusal)
+		}
+		if !d.supersede(ctx, q) {
+			break
+		}
+	}
+	return refuseRequest(events.Refuse(events.AlreadyMoving, "the transfer under way changed meanwhile: ask again"))
+}
+
+// supersede ends the active transfer in favour of another wish.
+func (d *Dispatcher) supersede(ctx context.Context, q events.RequestAsk) bool {
+	s := d.standing(q.Player)
+	if s.Active == nil {
+		return true
+	}
+	done, refusal, err := d.write(ctx, q.Player, Supersede{Transfer: s.Active.ID, By: q.Transfer})
+	if err == nil && refusal == nil {
+		d.follow(*s.Active, done)
+		d.tellPlayer(q.Player, "transfer.replaced", nil)
+	}
+	return err == nil
+}
+
+// activeOr turns "already active" into the state of that transfer, or of the outcome of the same id.
+func (d *Dispatcher) activeOr(q events.RequestAsk, refusal *events.Refusal) events.RequestAnswer {
+	p := d.view.Player(q.Player)
+	t := p.Find(q.Transfer)
+	if t == nil {
+		t = p.Active
+	}
+	if refusal.Code != events.AlreadyActive || t == nil {
+		return refuseRequest(refusal)
+	}
+	return events.RequestAnswer{Code: events.Active, Transfer: t.ID, Place: t.Place, State: string(t.Phase), Detail: string(t.Code)}
+}
+
+// answerArrived says what to do with a player who joined: PLACE only after the arrival
+// stands in the log.
+func (d *Dispatcher) answerArrived(ctx context.Context, from events.HostID, q events.ArrivedAsk) events.ArrivedAnswer {
+	for range 3 {
+		s := d.standing(q.Player)
+		if again, ok := repeated(s, from, q.Join); ok {
+			return again
+		}
+		done, refusal, err := d.write(ctx, q.Player, Consume{Server: from, Incarnation: q.Incarnation, Join: q.Join, Held: q.Held})
+		switch {
+		case err != nil:
+			return refuseArrived(transportDown(err))
+		case refusal == nil:
+			d.follow(*s.Active, done)
+			return d.placeFor(q.Player, done)
+		case refusal.Code == events.WaitABit:
+			return d.early(q, s)
+		case refusal.Code == events.PromiseGone:
+			return d.promiseGone(ctx, q, refusal)
+		case refusal.Code == events.TokenSpent && s.Active != nil && s.Active.Phase == projections.Consumed:
+			continue // it was consumed meanwhile: perhaps by this very join
+		}
+		if len(q.Held) == 0 || !d.behind(ctx, q.Player) {
+			return events.ArrivedAnswer{Code: events.NoPlace, Detail: refusal.Detail}
+		}
+	}
+	return events.ArrivedAnswer{Code: events.NoPlace}
+}
+
+// repeated answers a join that was answered before: the same join gets the same answer.
+func repeated(s Standing, server events.HostID, join events.JoinID) (events.ArrivedAnswer, bool) {
+	t := s.Active
+	if t == nil || t.Phase != projections.Consumed || t.Consumed.Server != server {
+		return events.ArrivedAnswer{}, false
+	}
+	if t.Consumed.Join != join {
+		return events.ArrivedAnswer{Code: events.NoPlace, Detail: "consumed by another join"}, true
+	}
+	return events.ArrivedAnswer{Code: events.Place, Token: t.Token, At: t.Reserved.At}, true
+}
+
+func (d *Dispatcher) placeFor(player events.PlayerID, done landed) events.ArrivedAnswer {
+	t := d.view.Player(player).Find(done.transfer)
+	if t == nil || t.Reserved == nil {
+		return events.ArrivedAnswer{Code: events.NoPlace, Detail: "the transfer ended meanwhile"}
+	}
+	return events.ArrivedAnswer{Code: events.Place, Token: t.Token, At: t.Reserved.At}
+}
+
+// early is an arrival ahead of its claim: ask again shortly, within the arrival window of
+// the reservation.
+func (d *Dispatcher) early(q events.ArrivedAsk, s Standing) events.ArrivedAnswer {
+	if len(q.Held) == 0 {
+		return events.ArrivedAnswer{Code: events.NoPlace, Detail: "not claimed"}
+	}
+	d.work.add(q.Player)
+	return events.ArrivedAnswer{Code: events.WaitABit, WaitMs: (d.timing.ArrivalWindow / 8).Milliseconds(), Token: s.Active.Token}
+}
+
+// promiseGone ends a transfer whose destination has lost the promise: the player is there,
+// and nothing waits for the player.
+func (d *Dispatcher) promiseGone(ctx context.Context, q events.ArrivedAsk, refusal *events.Refusal) events.ArrivedAnswer {
+	if s := d.standing(q.Player); s.Active != nil {
+		d.finish(ctx, s, Fail{Transfer: s.Active.ID, Code: events.PromiseGone, In: []projections.Phase{projections.Claimed, projections.Pending}})
+	}
+	return refuseArrived(refusal)
+}
+
+// behind asks the leader whether the log holds more of a player than the fold, and waits
+// until the fold has it. It reports whether there was more.
+func (d *Dispatcher) behind(ctx context.Context, player events.PlayerID) bool {
+	folded := d.view.Player(player).Guard
+	last, err := d.leaderSeq(ctx, player)
+	if err != nil || last <= folded {
+		return false
+	}
+	return d.view.WaitFolded(ctx, events.Transfers, last) == nil
+}
+
+func (d *Dispatcher) leaderSeq(ctx context.Context, player events.PlayerID) (uint64, error) {
+	r, found, err := d.log.Last(ctx, events.Transfers, events.TransferKey(player, events.TransferID{}))
+	if err != nil || !found {
+		return 0, err
+	}
+	return r.Seq, nil
+}
+
+// answerPlaced records where the player stands.
+func (d *Dispatcher) answerPlaced(ctx context.Context, from events.HostID, q events.PlacedAsk) events.Answer {
+	s := d.standing(q.Player)
+	t := s.Player.Find(q.Token.Transfer)
+	switch {
+	case t == nil:
+		return events.Answer{Code: events.TokenUnknown}
+	case t.Phase == projections.Completed:
+		return events.Answer{Code: events.OK}
+	case t.Destination() != from:
+		return events.Answer{Code: events.WrongServer}
+	}
+	var c Command = Complete{Token: q.Token, At: q.At}
+	if q.Code != events.OK {
+		c = Fail{Transfer: t.ID, Code: events.PlacementUnconfirmed, Detail: q.Detail, In: []projections.Phase{projections.Consumed}}
+	}
+	done, refusal, err := d.write(ctx, q.Player, c)
+	if err != nil {
+		return refusePlain(transportDown(err))
+	}
+	if refusal != nil {
+		return refusePlain(refusal)
+	}
+	d.follow(*t, done)
+	return events.Answer{Code: events.OK}
+}
+
+// answerState tells an executor whether a claim is still the latest, as of the leader's
+// last sequence. A claim whose destination has died since is no longer good.
+func (d *Dispatcher) answerState(ctx context.Context, _ events.HostID, q events.StateAsk) events.StateAnswer {
+	last, err := d.leaderSeq(ctx, q.Player)
+	if err != nil {
+		return refuseState(transportDown(err))
+	}
+	if err := d.view.WaitFolded(ctx, events.Transfers, last); err != nil {
+		return refuseState(transportDown(err))
+	}
+	s := d.standing(q.Player)
+	a := events.StateAnswer{Code: events.OK, Last: last, Folded: d.view.Folded()}
+	if s.Active == nil {
+		return a
+	}
+	a.Token, a.State = s.Active.Token, string(s.Active.Phase)
+	if s.Active.Phase == projections.Claimed && s.Active.Move == "" && !d.watch().reborn(*s.Active) && !s.Controls.Killed {
+		a.Claim = s.Active.ClaimSeq
+	}
+	return a
+}
+
+// hearNews follows what backends announce.
+func (d *Dispatcher) hearNews(ctx context.Context, g *errgroup.Group) {
+	hear := func(v events.Verb, heard func(subject string, w events.Wire)) {
+		g.Go(func() error { return d.bus.Listen(ctx, events.NewsOf("*", v), func() {}, heard) })
+	}
+	hear(events.VerbJoined, func(subject string, w events.Wire) {
+		var news events.Joined
+		if from, ok := d.news(events.VerbJoined, subject, w, &news); ok {
+			d.conns.joined(d, from, news)
+		}
+	})
+	hear(events.VerbLeft, func(subject string, w events.Wire) {
+		var news events.Left
+		if from, ok := d.news(events.VerbLeft, subject, w, &news); ok {
+			d.conns.left(d, from, news)
+		}
+	})
+}
+
+// news verifies an announcement and gives the backend that made it.
+func (d *Dispatcher) news(v events.Verb, subject string, w events.Wire, into any) (events.HostID, bool) {
+	call, refusal := events.OpenCall(d.Keys, subject, w, into)
+	if refusal == nil && (call.Source.Kind != events.SourceBackend || subject != events.NewsOf(call.Source.ID, v)) {
+		refusal = events.Refuse(events.AuthFailed, call.Source.String()+" announces over "+subject)
+	}
+	if refusal != nil {
+		d.audit(events.Rejected{Source: w.Header[events.HeaderSource], Code: refusal.Code, Subject: subject, Detail: refusal.Detail})
+		return "", false
+	}
+	return call.Source.ID, true
+}

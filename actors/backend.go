@@ -1,0 +1,244 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/landfall/landfall/events"
+)
+
+// BackendConfig makes a Backend.
+type BackendConfig struct {
+	Identity // the source's incarnation is that of the process; each life of the game server gets its own
+	// Log is used for the heartbeat alone: a backend writes nothing else and reads nothing.
+	Log    Log
+	Bus    Bus
+	World  World
+	Logger *slog.Logger
+	Timing Timing
+	// Regions a player may be sent to. None: the backend is a lobby, it only asks.
+	Regions   []Region
+	Advertise string // host:port that edges dial
+	Public    string // host:port that clients dial in a network without a front
+	Adapter   string // what stands behind World
+	Version   string
+	Messages  Messages
+	// Allowed tells that players may be sent to an address, whoever asks.
+	Allowed func(address string) bool
+	// HeartbeatEvery is 1 s when zero.
+	HeartbeatEvery time.Duration
+}
+
+// Backend is one game server on the network: it promises coordinates, sends players away,
+// receives them, and says how it is. It writes no facts.
+type Backend struct {
+	cfg    BackendConfig
+	logger *slog.Logger
+	timing Timing
+	life   atomic.Pointer[life]
+
+	mu       sync.Mutex
+	present  map[events.PlayerID]*presence
+	moves    map[events.PlayerID]*move
+	up       bool
+	worldID  string
+	reborn   chan struct{} // the game server was restarted: a new life begins
+	leaving  atomic.Bool
+	tasks    sync.WaitGroup
+	alive    context.Context
+	beatSoon chan struct{}
+}
+
+// life is one life of the backend: of this process or of the game server, whichever is shorter.
+type life struct {
+	Identity
+	pool *pool
+	ctx  context.Context
+}
+
+// presence is one player on the server.
+type presence struct {
+	Player
+	join events.JoinID
+}
+
+// NewBackend validates the configuration. It starts nothing.
+func NewBackend(cfg BackendConfig) (*Backend, error) {
+	if cfg.Log == nil || cfg.Bus == nil || cfg.World == nil || cfg.Keys == nil || cfg.Now == nil || cfg.NewID == nil || cfg.Logger == nil {
+		return nil, errors.New("backend: log, bus, world, keys, clock, id maker and logger are mandatory")
+	}
+	if cfg.HeartbeatEvery == 0 {
+		cfg.HeartbeatEvery = time.Second
+	}
+	if cfg.Messages == nil {
+		cfg.Messages = ShippedMessages()
+	}
+	if cfg.Allowed == nil {
+		cfg.Allowed = func(string) bool { return true }
+	}
+	cfg.Regions = slices.Clone(cfg.Regions)
+	slices.SortFunc(cfg.Regions, func(a, b Region) int { return strings.Compare(a.Name, b.Name) })
+	return &Backend{
+		cfg: cfg, timing: cfg.Timing.WithDefaults(), logger: cfg.Logger.With("backend", cfg.Source.ID),
+		present: map[events.PlayerID]*presence{}, moves: map[events.PlayerID]*move{},
+		reborn: make(chan struct{}, 1), beatSoon: make(chan struct{}, 1),
+	}, nil
+}
+
+// Run serves until ctx ends. It returns ctx's error, ErrDuplicateID, or the World's error
+// when a person must mend a setting. It returns only when all it started has ended.
+func (b *Backend) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	b.alive = ctx
+	defer b.tasks.Wait()
+	b.life.Store(b.newLife(ctx, b.cfg.Source.Incarnation))
+	g.Go(func() error { return b.cfg.World.Run(ctx, b) })
+	g.Go(func() error {
+		for inc := b.cfg.Source.Incarnation; ; inc = events.Incarnation(b.cfg.NewID()) {
+			if err := b.runLife(ctx, inc); err != nil {
+				return err
+			}
+			b.logger.Warn("the game server was restarted: its promises died with it")
+		}
+	})
+	return g.Wait()
+}
+
+func (b *Backend) newLife(ctx context.Context, inc events.Incarnation) *life {
+	id := b.cfg.Identity
+	id.Source.Incarnation = inc
+	return &life{Identity: id, pool: newPool(b.cfg.Regions), ctx: ctx}
+}
+
+// runLife serves one life; nil means that the game server was restarted.
+func (b *Backend) runLife(ctx context.Context, inc events.Incarnation) error {
+	lifeCtx, end := context.WithCancel(ctx)
+	defer end()
+	l := b.newLife(lifeCtx, inc)
+	defer l.pool.close()
+	b.life.Store(l)
+	g, groupCtx := errgroup.WithContext(lifeCtx)
+	g.Go(func() error {
+		select {
+		case <-b.reborn:
+			end()
+		case <-groupCtx.Done():
+		}
+		return groupCtx.Err()
+	})
+	first := make(chan struct{})
+	g.Go(func() error { return b.beats(groupCtx, l, sync.OnceFunc(func() { close(first) })) })
+	g.Go(func() error { return l.pool.refill(groupCtx, b.cfg.World, b.logger, b.beatNow) })
+	g.Go(func() error { return b.announceAgain(groupCtx, l) })
+	g.Go(func() error {
+		select { // promises are made only once the network knows this life
+		case <-first:
+		case <-groupCtx.Done():
+			return groupCtx.Err()
+		}
+		return b.serve(groupCtx, l)
+	})
+	err := g.Wait()
+	if ctx.Err() == nil && lifeCtx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// serve answers the dispatchers.
+func (b *Backend) serve(ctx context.Context, l *life) error {
+	g, ctx := errgroup.WithContext(ctx)
+	answer := func(v events.Verb, handle func(context.Context, string, events.Wire) events.Wire) {
+		g.Go(func() error { return b.cfg.Bus.Serve(ctx, events.ToBackend(l.Source.ID, v), "", func() {}, handle) })
+	}
+	answer(events.VerbReserve, answerWith(l.Identity, fromDispatcher, refuseReserve, func(ctx context.Context, _ events.HostID, q events.ReserveAsk) events.ReserveAnswer {
+		return b.answerReserve(ctx, l, q)
+	}))
+	answer(events.VerbRelease, answerWith(l.Identity, fromDispatcher, refusePlain, func(_ context.Context, _ events.HostID, q events.ReleaseAsk) events.Answer {
+		return b.answerRelease(l, q)
+	}))
+	answer(events.VerbMove, answerWith(l.Identity, fromDispatcher, refusePlain, func(ctx context.Context, _ events.HostID, q events.MoveAsk) events.Answer {
+		return b.answerMove(ctx, l, q)
+	}))
+	answer(events.VerbTell, answerWith(l.Identity, fromDispatcher, refusePlain, func(ctx context.Context, _ events.HostID, q events.TellAsk) events.Answer {
+		return b.answerTell(ctx, q)
+	}))
+	return g.Wait()
+}
+
+func refuseReserve(r *events.Refusal) events.ReserveAnswer {
+	return events.ReserveAnswer{Code: r.Code, Detail: r.Detail}
+}
+
+// Leave makes the next heartbeats say SHUTTING_DOWN.
+func (b *Backend) Leave() {
+	b.leaving.Store(true)
+	b.beatNow()
+}
+
+// Tally counts the coordinates of the present life.
+func (b *Backend) Tally() Tally { return b.life.Load().pool.count() }
+
+// Incarnation is the present life.
+func (b *Backend) Incarnation() events.Incarnation { return b.life.Load().Source.Incarnation }
+
+func (b *Backend) beatNow() {
+	select {
+	case b.beatSoon <- struct{}{}:
+	default:
+	}
+}
+
+func (b *Backend) beats(ctx context.Context, l *life, landed func()) error {
+	x := beater{
+		Identity: l.Identity, log: b.cfg.Log, logger: b.logger, every: b.cfg.HeartbeatEvery, key: events.BackendKey(l.Source.ID),
+		landed: landed, now: b.beatSoon, beat: func() events.Fact { return b.beat(ctx, l) },
+	}
+	return x.run(ctx)
+}
+
+func (b *Backend) beat(ctx context.Context, l *life) *events.BackendBeat {
+	ctx, cancel := context.WithTimeout(ctx, b.cfg.HeartbeatEvery/2)
+	defer cancel()
+	h, err := b.cfg.World.Health(ctx)
+	out := l.pool.outstanding()
+	seats := h.MaxPlayers - h.Players - out
+	regions, number := l.pool.beat(seats)
+	return &events.BackendBeat{
+		Server: l.Source.ID, Incarnation: l.Source.Incarnation, State: b.state(l, err), Accepting: !b.leaving.Load(),
+		Adapter: b.cfg.Adapter, Version: b.cfg.Version, Schema: events.SchemaVersion, Game: h.Game,
+		ProtocolMin: h.ProtocolMin, ProtocolMax: h.ProtocolMax, Advertise: b.cfg.Advertise, Public: b.cfg.Public,
+		Players: h.Players, MaxPlayers: h.MaxPlayers, Promise: number, Outstanding: out, Regions: regions,
+		MSPT: h.MSPT, TPS: h.TPS, HeapUsed: h.HeapUsed, HeapMax: h.HeapMax,
+	}
+}
+
+func (b *Backend) state(l *life, health error) events.HostState {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.leaving.Load():
+		return events.ShuttingDown
+	case b.worldID == "":
+		return events.Starting
+	case !b.up || health != nil || l.pool.isDry():
+		return events.Degraded
+	}
+	return events.Ready
+}
+
+// background runs a task that ends with the backend, if it still lives.
+func (b *Backend) background(task func(ctx context.Context)) {
+	if b.alive == nil || b.alive.Err() != nil {
+		return
+	}
+	b.tasks.Go(func() { task(b.alive) })
+}

@@ -1,0 +1,250 @@
+package actors
+
+import (
+	"slices"
+
+	"github.com/landfall/landfall/events"
+	"github.com/landfall/landfall/projections"
+)
+
+// Standing is everything a decision about one player may look at, taken at one moment.
+type Standing struct {
+	projections.Player
+	Session    projections.Session
+	HasSession bool
+	Controls   projections.Controls
+}
+
+// Decide is the rule of the whole system: what is, and a command, give one fact or a refusal.
+// It is pure and total.
+func Decide(s Standing, c Command) (events.TransferID, events.TransferFact, *events.Refusal) {
+	if c, ok := c.(Request); ok {
+		fact, refusal := decideRequest(s, c)
+		return c.Transfer, fact, refusal
+	}
+	t := s.Active
+	if t == nil {
+		return events.TransferID{}, nil, events.Refuse(events.TokenSpent, "no transfer is active")
+	}
+	fact, refusal := decideActive(s, *t, c)
+	if refusal == nil && t.Facts >= events.TerminalOnlyFrom && !events.Terminal(fact) {
+		return t.ID, nil, events.Refuse(events.KeyFull, "only an end may still be written")
+	}
+	return t.ID, fact, refusal
+}
+
+func decideActive(s Standing, t projections.Transfer, c Command) (events.TransferFact, *events.Refusal) {
+	switch c := c.(type) {
+	case Request:
+		return decideRequest(s, c)
+	case Waitlist:
+		return decideWaitlist(t, c)
+	case Reserve:
+		return decideReserve(s, t, c)
+	case Claim:
+		return decideClaim(s, t, c)
+	case RecordMove:
+		return decideMove(t, c)
+	case Consume:
+		return decideConsume(t, c)
+	case Complete:
+		return decideComplete(t, c)
+	case Release:
+		return decideRelease(t, c)
+	case Expire:
+		return decideExpire(t, c)
+	case Reopen:
+		return decideReopen(s, t, c)
+	case Fail:
+		return decideFail(t, c)
+	case Cancel:
+		return decideCancel(t, c)
+	case Supersede:
+		return decideSupersede(t, c)
+	}
+	return nil, events.Refuse(events.BadRequest, "unknown command")
+}
+
+func decideRequest(s Standing, c Request) (events.TransferFact, *events.Refusal) {
+	if known := s.Find(c.Transfer); known != nil {
+		return nil, events.Refuse(events.AlreadyActive, string(known.Phase))
+	}
+	if s.Controls.Killed {
+		return nil, events.Refuse(events.KillSwitch, s.Controls.Kill.Why)
+	}
+	if c.Origin != "" && (!s.HasSession || !s.Session.Open || s.Session.Server != c.Origin) {
+		return nil, events.Refuse(events.NotHere, "the newest session does not name "+string(c.Origin))
+	}
+	if t := s.Active; t != nil {
+		return nil, refuseSecond(*t, c.Fact.Wish)
+	}
+	fact := c.Fact
+	return &fact, nil
+}
+
+// refuseSecond says what a second request meets. SUPERSEDED asks the caller to end the
+// first with Supersede and to come again.
+func refuseSecond(t projections.Transfer, w events.Wish) *events.Refusal {
+	if sameWish(t.Request.Wish, w) {
+		return events.Refuse(events.AlreadyActive, string(t.Phase))
+	}
+	if t.Phase == projections.Claimed || t.Phase == projections.Consumed {
+		return events.Refuse(events.AlreadyMoving, string(t.Phase))
+	}
+	return events.Refuse(events.Replaced, t.ID.String())
+}
+
+// sameWish tells that a new wish is the same as, or weaker than, the one under way.
+func sameWish(now, wish events.Wish) bool {
+	same := func(have, want string) bool { return want == "" || want == have }
+	return same(now.Region, wish.Region) && same(now.World, wish.World) && same(string(now.Pin), string(wish.Pin))
+}
+
+func decideWaitlist(t projections.Transfer, c Waitlist) (events.TransferFact, *events.Refusal) {
+	if t.ID != c.Transfer || t.Phase != projections.Requested || t.Waitlisted {
+		return nil, stale(t)
+	}
+	return &events.Waitlisted{Decision: c.Decision}, nil
+}
+
+func decideReserve(s Standing, t projections.Transfer, c Reserve) (events.TransferFact, *events.Refusal) {
+	if t.ID != c.Transfer || t.Phase != projections.Requested && t.Phase != projections.Waiting {
+		return nil, stale(t)
+	}
+	if t.MovedOnce && !c.InLogin {
+		return nil, events.Refuse(events.NotArrived, "a move was sent before: nobody is moved twice")
+	}
+	if s.Controls.Killed {
+		return nil, events.Refuse(events.KillSwitch, s.Controls.Kill.Why)
+	}
+	if s.Controls.IsDrained(c.Fact.Server) {
+		return nil, events.Refuse(events.Drained, string(c.Fact.Server))
+	}
+	if t.Facts >= events.MaxTransferFacts {
+		return nil, events.Refuse(events.AttemptsExhausted, "")
+	}
+	fact := c.Fact
+	fact.Attempt = t.Attempts + 1
+	return &fact, nil
+}
+
+func decideClaim(s Standing, t projections.Transfer, c Claim) (events.TransferFact, *events.Refusal) {
+	if t.Token != c.Token || t.Phase != projections.Pending {
+		return nil, stale(t)
+	}
+	if s.Controls.Killed {
+		return nil, events.Refuse(events.KillSwitch, s.Controls.Kill.Why)
+	}
+	if t.MovedOnce && !c.InLogin {
+		return nil, events.Refuse(events.NotArrived, "a move was sent before: nobody is moved twice")
+	}
+	if !c.InLogin && !holds(s, c.By) {
+		return nil, events.Refuse(events.NotHere, "the session is held elsewhere")
+	}
+	return &events.Claimed{
+		Attempt: c.Token.Attempt, Dispatcher: c.By.ID, Incarnation: c.By.Incarnation,
+		Session: s.Session.Number, From: s.Session.Server,
+	}, nil
+}
+
+// holds tells that src is the life of the dispatcher that holds the player's open session.
+func holds(s Standing, src events.Source) bool {
+	return s.HasSession && s.Session.Open && s.Session.Holder == src.ID && s.Session.HolderIncarnation == src.Incarnation
+}
+
+func decideMove(t projections.Transfer, c RecordMove) (events.TransferFact, *events.Refusal) {
+	if t.Token != c.Token || t.Phase != projections.Claimed || t.ClaimSeq != c.Claim || t.Move != "" {
+		return nil, stale(t)
+	}
+	return &events.Transferred{Attempt: c.Token.Attempt, How: c.How, Result: c.Result}, nil
+}
+
+func decideConsume(t projections.Transfer, c Consume) (events.TransferFact, *events.Refusal) {
+	if t.Destination() != c.Server {
+		return nil, events.Refuse(events.NoPlace, "no token for "+string(c.Server))
+	}
+	switch t.Phase {
+	case projections.Claimed:
+	case projections.Pending:
+		if !t.Reopened {
+			return nil, events.Refuse(events.WaitABit, "not claimed yet")
+		}
+	case projections.Consumed:
+		return nil, events.Refuse(events.TokenSpent, "consumed before")
+	case projections.Requested, projections.Waiting, projections.Completed, projections.Failed, projections.Cancelled, projections.Superseded:
+		return nil, stale(t)
+	}
+	if t.Reserved.Incarnation != c.Incarnation || !slices.Contains(c.Held, t.Token) {
+		return nil, events.Refuse(events.PromiseGone, "the promise did not outlive its server")
+	}
+	return &events.Consumed{Attempt: t.Token.Attempt, Server: c.Server, Incarnation: c.Incarnation, Join: c.Join}, nil
+}
+
+func decideComplete(t projections.Transfer, c Complete) (events.TransferFact, *events.Refusal) {
+	if t.Token != c.Token || t.Phase != projections.Consumed {
+		return nil, stale(t)
+	}
+	return &events.Completed{Attempt: c.Token.Attempt, At: c.At}, nil
+}
+
+func decideRelease(t projections.Transfer, c Release) (events.TransferFact, *events.Refusal) {
+	if !freeable(t, c.Token) && !(c.Reason == events.Unreachable && t.Token == c.Token && t.Phase == projections.Claimed) {
+		return nil, stale(t)
+	}
+	return &events.Released{Attempt: c.Token.Attempt, Reason: c.Reason, Detail: c.Detail}, nil
+}
+
+func decideExpire(t projections.Transfer, c Expire) (events.TransferFact, *events.Refusal) {
+	if !freeable(t, c.Token) {
+		return nil, stale(t)
+	}
+	return &events.Expired{Attempt: c.Token.Attempt, Reason: c.Reason}, nil
+}
+
+// freeable tells that a token stands and that nobody has been moved for it.
+func freeable(t projections.Transfer, token events.Token) bool {
+	beforeMove := t.Phase == projections.Pending || t.Phase == projections.Claimed && t.Move == ""
+	return t.Token == token && beforeMove
+}
+
+func decideReopen(s Standing, t projections.Transfer, c Reopen) (events.TransferFact, *events.Refusal) {
+	if t.Token != c.Token || t.Phase != projections.Claimed || t.ClaimSeq != c.Claim || t.Move != "" {
+		return nil, stale(t)
+	}
+	if !holds(s, c.By) || s.Session.Server != t.Claim.From {
+		return nil, events.Refuse(events.NotHere, "the newest session is not where the player stood at the claim")
+	}
+	return &events.Reopened{Attempt: c.Token.Attempt, Claim: c.Claim, Evidence: c.Evidence, LastBeat: c.LastBeat, SilenceMs: c.SilenceMs}, nil
+}
+
+func decideFail(t projections.Transfer, c Fail) (events.TransferFact, *events.Refusal) {
+	if t.ID != c.Transfer || len(c.In) > 0 && !slices.Contains(c.In, t.Phase) {
+		return nil, stale(t)
+	}
+	return &events.Failed{Code: c.Code, Detail: c.Detail, Decision: c.Decision}, nil
+}
+
+func decideCancel(t projections.Transfer, c Cancel) (events.TransferFact, *events.Refusal) {
+	if t.ID != c.Transfer {
+		return nil, stale(t)
+	}
+	if t.Phase == projections.Claimed || t.Phase == projections.Consumed {
+		return nil, events.Refuse(events.AlreadyMoving, string(t.Phase))
+	}
+	return &events.Cancelled{Code: c.Code, Detail: c.Detail}, nil
+}
+
+func decideSupersede(t projections.Transfer, c Supersede) (events.TransferFact, *events.Refusal) {
+	if t.ID != c.Transfer {
+		return nil, stale(t)
+	}
+	if t.Phase == projections.Claimed || t.Phase == projections.Consumed {
+		return nil, events.Refuse(events.AlreadyMoving, string(t.Phase))
+	}
+	return &events.Superseded{By: c.By}, nil
+}
+
+// stale is the answer to a command about a state that has passed.
+func stale(t projections.Transfer) *events.Refusal {
+	return events.Refuse(events.TokenSpent, "transfer "+t.ID.String()+" is "+string(t.Phase))
+}

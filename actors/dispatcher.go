@@ -1,0 +1,257 @@
+package actors
+
+import (
+	"context"
+	"errors"
+
+	"hash/fnv"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/landfall/landfall/events"
+	"github.com/landfall/landfall/projections"
+)
+
+// DispatcherConfig makes a Dispatcher.
+type DispatcherConfig struct {
+	Identity
+	Log    Log
+	Bus    Bus
+	Logger *slog.Logger
+	Timing Timing
+	// Kind is how players are held: KindEdge (they connect to us) or KindDirect (no front of
+	// ours; Local names the backend whose players this dispatcher holds).
+	Kind  events.SessionKind
+	Local events.HostID
+	// Domain and Port are where clients of an edge network reconnect: r-<token>.<Domain>:<Port>.
+	Domain string
+	Port   int
+	// Players counts the connections this host holds, for the heartbeat. May be nil.
+	Players func() int
+	// Version of the program, for the heartbeat.
+	Version string
+	// HeartbeatEvery is 1 s when zero.
+	HeartbeatEvery time.Duration
+	// Retention of the log: open sessions are repeated each quarter of it. 0: never.
+	Retention time.Duration
+}
+
+// Dispatcher tails the log, decides, and writes the facts. Any number of them work on one
+// network; none is a master, and what one starts another may finish.
+type Dispatcher struct {
+	Identity
+	cfg    DispatcherConfig
+	log    Log
+	bus    Bus
+	logger *slog.Logger
+	timing Timing
+	jitter time.Duration
+	view   *projections.View
+	state  atomic.Pointer[events.HostState]
+
+	work   workers
+	line   parked
+	wakeup wakers
+	conns  connections
+	runs   runs
+	count  counters
+
+	tasks sync.WaitGroup // what outlives the call that started it: tells, releases
+	alive context.Context
+}
+
+// counters are what metrics and tests read.
+type counters struct {
+	appends, conflicts atomic.Int64
+	told               atomic.Int64
+}
+
+// NewDispatcher validates the configuration. It starts nothing.
+func NewDispatcher(cfg DispatcherConfig) (*Dispatcher, error) {
+	switch {
+	case cfg.Log == nil || cfg.Bus == nil || cfg.Keys == nil || cfg.Now == nil || cfg.NewID == nil || cfg.Logger == nil:
+		return nil, errors.New("dispatcher: log, bus, keys, clock, id maker and logger are mandatory")
+	case cfg.Kind == events.KindDirect && cfg.Local == "":
+		return nil, errors.New("dispatcher: a direct dispatcher names its backend")
+	case cfg.Kind == events.KindEdge && cfg.Domain == "":
+		return nil, errors.New("dispatcher: an edge needs edge.domain, the domain whose host names all lead to the edges")
+	}
+	if cfg.HeartbeatEvery == 0 {
+		cfg.HeartbeatEvery = time.Second
+	}
+	if cfg.Players == nil {
+		cfg.Players = func() int { return 0 }
+	}
+	d := &Dispatcher{
+		Identity: cfg.Identity, cfg: cfg, log: cfg.Log, bus: cfg.Bus, timing: cfg.Timing.WithDefaults(),
+		logger: cfg.Logger.With("dispatcher", cfg.Source.ID), jitter: jitterOf(cfg.Source),
+	}
+	d.work.init()
+	d.line.init()
+	d.wakeup.init()
+	d.conns.init()
+	d.runs.init()
+	d.setState(events.Starting)
+	d.view = projections.NewView(projections.Config{
+		Log: cfg.Log, Keys: cfg.Keys, Logger: d.logger, Now: cfg.Now, Changed: d.changed, Problem: d.problem,
+	})
+	return d, nil
+}
+
+// jitterOf spreads hosts over a second, the same way for the whole life of one.
+func jitterOf(s events.Source) time.Duration {
+	h := fnv.New32a()
+	h.Write(s.Incarnation[:])
+	return time.Duration(h.Sum32()%1000) * time.Millisecond
+}
+
+// View gives the dispatcher's folds, for reading.
+func (d *Dispatcher) View() *projections.View { return d.view }
+
+// Ready tells that the dispatcher sees the log and decides.
+func (d *Dispatcher) Ready() bool { return d.view.Ready() }
+
+// Run serves until ctx ends. It returns ctx's error, ErrDuplicateID when another process
+// has taken this id, or the error of a fold that cannot go on. It returns only when all it
+// started has ended.
+func (d *Dispatcher) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	d.alive = ctx
+	defer d.tasks.Wait()
+	g.Go(func() error { return d.view.Run(ctx) })
+	g.Go(func() error {
+		if err := d.view.WaitLive(ctx); err != nil {
+			return err
+		}
+		d.setState(events.Ready)
+		d.logger.Info("ready", "folded", d.view.Folded())
+		return d.runLoops(ctx)
+	})
+	return g.Wait()
+}
+
+func (d *Dispatcher) runLoops(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return d.work.run(ctx, d.attend) })
+	g.Go(func() error { return d.sweep(ctx) })
+	g.Go(func() error { return d.runLine(ctx) })
+	g.Go(func() error { return d.beats(ctx) })
+	d.serveAsks(ctx, g)
+	d.hearNews(ctx, g)
+	return g.Wait()
+}
+
+// Leave makes the next heartbeats say SHUTTING_DOWN, so that nobody waits for silence.
+func (d *Dispatcher) Leave() { d.setState(events.ShuttingDown) }
+
+func (d *Dispatcher) setState(s events.HostState) { d.state.Store(&s) }
+
+// changed hears every fold. It must not block.
+func (d *Dispatcher) changed(c projections.Change) {
+	switch c.Bucket {
+	case events.Transfers, events.Sessions:
+		if c.Reset || c.Live {
+			return // the sweep looks at everybody
+		}
+		d.wakeup.wake(c.Player)
+		if d.view.Ready() {
+			d.work.add(c.Player)
+		}
+	case events.Fleet:
+		if c.Live || c.Seq > 0 {
+			d.line.nudge()
+		}
+	case events.Control:
+		d.line.nudge()
+	case events.Audit, events.Checkpoints, events.Limits, events.Routes, events.Leases:
+	}
+}
+
+// sweep looks at every active transfer once per interval: deadlines, and whatever an event
+// could not start because this process was blind at the time.
+func (d *Dispatcher) sweep(ctx context.Context) error {
+	ticker := time.NewTicker(d.timing.Sweep)
+	defer ticker.Stop()
+	for {
+		for _, t := range d.view.Active() {
+			d.work.add(t.Player)
+		}
+		d.view.Forget(d.Now().Add(-keepIdle))
+		d.runs.forget(func(id events.TransferID) bool { _, ok := d.view.Transfer(id); return ok })
+		d.refreshSessions(ctx)
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// keepIdle is how long an idle player's ended transfers stay readable in memory.
+const keepIdle = 10 * time.Minute
+
+func (d *Dispatcher) beats(ctx context.Context) error {
+	b := beater{
+		Identity: d.Identity, log: d.log, logger: d.logger, every: d.cfg.HeartbeatEvery, key: events.ProxyKey(d.Source.ID),
+		beat: func() events.Fact {
+			return &events.ProxyBeat{
+				Proxy: d.Source.ID, Incarnation: d.Source.Incarnation, State: *d.state.Load(), Version: d.cfg.Version,
+				Schema: events.SchemaVersion, Kinds: []events.SessionKind{d.cfg.Kind}, Players: d.cfg.Players(),
+				InFlight: d.work.busy(), Folded: d.view.Folded(),
+			}
+		},
+	}
+	return b.run(ctx)
+}
+
+// problem puts a refused message of the log into the audit, for operators.
+func (d *Dispatcher) problem(p projections.Problem) {
+	d.audit(events.Rejected{Source: p.Source, Code: p.Refusal.Code, Subject: p.Bucket.Subject(p.Key), At: p.Seq, Detail: p.Refusal.Detail})
+}
+
+// audit appends to the audit bucket in the background. Losing one under a store outage is
+// accepted; it is logged either way.
+func (d *Dispatcher) audit(r events.Rejected) {
+	d.background(func(ctx context.Context) {
+		key := string(d.Source.ID) + "." + string(r.Code)
+		var prev uint64
+		for range maxAttempts {
+			m, err := d.seal(d.NewID(), key, events.TransferID{}, prev, &r)
+			if err != nil {
+				d.logger.Error("seal audit entry", "error", err)
+				return
+			}
+			_, err = d.log.Append(ctx, m)
+			var failed *events.AppendError
+			if !errors.As(err, &failed) || failed.Reason != events.Conflict && failed.Reason != events.InFlight {
+				return
+			}
+			last, _, err := d.log.Last(ctx, events.Audit, key)
+			if err != nil {
+				return
+			}
+			prev = last.Seq
+		}
+	})
+}
+
+// background runs a task that ends with the dispatcher, if it still lives.
+func (d *Dispatcher) background(task func(ctx context.Context)) {
+	ctx := d.alive
+	if ctx == nil || ctx.Err() != nil {
+		return
+	}
+	d.tasks.Go(func() { task(ctx) })
+}
+
+// ErrDuplicateID says that another process beats under this host's id: this one must stop,
+// and must not be restarted by a supervisor.
+var ErrDuplicateID = errors.New("another process has taken this id (DUPLICATE_ID): give each host its own id, or stop the other one")
+
+func describe(t projections.Transfer) slog.Attr {
+	return slog.Group("transfer", "id", t.ID, "player", t.Player, "phase", t.Phase, "server", t.Destination())
+}

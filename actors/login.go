@@ -1,0 +1,200 @@
+package actors
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/landfall/landfall/events"
+	"github.com/landfall/landfall/projections"
+)
+
+// Login is a client that an edge holds before it has been connected to a server.
+type Login struct {
+	Player   events.PlayerID
+	Name     string
+	Protocol int
+	Token    events.Token    // from the host name, zero when there was none
+	Failed   []events.HostID // could not be dialled in this login, oldest first
+}
+
+// Route is where a login goes. Without a server, Message is what the client reads.
+type Route struct {
+	Server  events.HostID
+	Address string
+	Message string
+	Code    events.Code
+}
+
+// edgeAddress is where a client of an edge network reconnects with its token.
+func edgeAddress(t events.Token, domain string, port int) string {
+	return t.Label() + "." + domain + ":" + strconv.Itoa(port)
+}
+
+// Route decides where a login goes: by its token, then by its player, then by choice. It may
+// hold the login (up to LoginHold) for a token that the log does not show yet, and when the
+// destination could not be dialled it makes the next attempt itself.
+func (d *Dispatcher) Route(ctx context.Context, l Login) Route {
+	if !d.view.Ready() {
+		return d.routeBlind(l)
+	}
+	if t, ok := d.byToken(ctx, l); ok {
+		return d.routeTransfer(ctx, l, t)
+	}
+	if t := d.view.Player(l.Player).Active; t != nil {
+		return d.routeTransfer(ctx, l, *t)
+	}
+	return d.routePlain(l)
+}
+
+// byToken finds the transfer that a login's token names, waiting for it if need be.
+func (d *Dispatcher) byToken(ctx context.Context, l Login) (projections.Transfer, bool) {
+	if l.Token.IsZero() {
+		return projections.Transfer{}, false
+	}
+	var found projections.Transfer
+	hold, cancel := context.WithTimeout(ctx, d.timing.LoginHold)
+	defer cancel()
+	known := d.wakeup.until(hold, l.Player, func() (ok bool) { found, ok = d.view.Transfer(l.Token.Transfer); return ok })
+	code := events.Code("")
+	switch {
+	case !known:
+		code = events.TokenUnknown
+	case found.Player != l.Player:
+		code = events.WrongPlayer
+	case found.Phase.Terminal() || found.Token != l.Token:
+		code = events.TokenSpent
+	}
+	if code != "" {
+		d.logger.Warn("token of a login is of no use", "code", code, "transfer", l.Token.Transfer.Short(), "player", l.Player)
+		d.audit(events.Rejected{
+			Source: d.Source.String(), Code: code, Subject: events.Transfers.Subject(events.TransferKey(found.Player, l.Token.Transfer)),
+			Detail: fmt.Sprintf("token %s shown by %s (%s)", l.Token, l.Name, l.Player),
+		})
+		return projections.Transfer{}, false
+	}
+	return found, true
+}
+
+// routeTransfer sends a login where its active transfer leads.
+func (d *Dispatcher) routeTransfer(ctx context.Context, l Login, t projections.Transfer) Route {
+	s := d.standing(l.Player)
+	dialled := t.Destination() != "" && !slices.Contains(l.Failed, t.Destination())
+	switch t.Phase {
+	case projections.Claimed, projections.Consumed:
+		if r, ok := d.routeTo(t.Destination()); ok && dialled {
+			return r
+		}
+		if t.Phase == projections.Claimed {
+			return d.nextInLogin(ctx, l, s)
+		}
+	case projections.Pending:
+		if r, ok := d.routeTo(t.Destination()); ok && dialled && d.claimInLogin(ctx, s) {
+			return r
+		}
+		return d.nextInLogin(ctx, l, s)
+	case projections.Requested, projections.Waiting:
+		if t.MovedOnce {
+			return d.nextInLogin(ctx, l, s)
+		}
+	case projections.Completed, projections.Failed, projections.Cancelled, projections.Superseded:
+	}
+	return d.routePlain(l)
+}
+
+func (d *Dispatcher) claimInLogin(ctx context.Context, s Standing) bool {
+	t := *s.Active
+	done, refusal, err := d.write(ctx, t.Player, Claim{Token: t.Token, By: d.Source, InLogin: true})
+	if err != nil || refusal != nil {
+		return false
+	}
+	d.follow(t, done)
+	return true
+}
+
+// nextInLogin gives up a destination that could not be reached and reserves at another one
+// for the login that is still held: it is the same reconnect, so nobody is moved twice.
+func (d *Dispatcher) nextInLogin(ctx context.Context, l Login, s Standing) Route {
+	if s.Active == nil {
+		return d.routePlain(l)
+	}
+	if p := s.Active.Phase; p == projections.Claimed || p == projections.Pending {
+		if !d.finish(ctx, s, Release{Token: s.Active.Token, Reason: events.Unreachable, Detail: string(s.Active.Destination())}) {
+			return d.routePlain(l)
+		}
+		s = d.standing(l.Player)
+	}
+	if s.Active == nil || !inPhases(s.Active.Phase, openPhases) {
+		return d.routePlain(l)
+	}
+	r := d.runs.get(s.Active.ID, d.view.Fleet())
+	for _, id := range l.Failed {
+		r.exclude[id] = events.Unreachable
+	}
+	won, decision, ok := d.reserveBest(ctx, s, r, true)
+	s = d.standing(l.Player)
+	if ok && won && s.Active != nil && d.claimInLogin(ctx, s) {
+		if route, found := d.routeTo(s.Active.Destination()); found {
+			return route
+		}
+	}
+	if s.Active != nil {
+		d.finish(ctx, s, Fail{Transfer: s.Active.ID, Code: events.Unreachable, Decision: &decision, In: openPhases})
+	}
+	return d.routePlain(l)
+}
+
+// routePlain sends a login to the server of the player's last session, else to the one
+// with most room.
+func (d *Dispatcher) routePlain(l Login) Route {
+	f := d.view.Fleet()
+	controls := d.view.Controls()
+	q := question{protocol: l.Protocol, now: d.Now(), stale: d.timing.Stale, drained: controls.IsDrained, exclude: map[events.HostID]events.Code{}}
+	for _, id := range l.Failed {
+		q.exclude[id] = events.Unreachable
+	}
+	able := forJoin(q, f)
+	if s, ok := d.view.Session(l.Player); ok {
+		for _, b := range able {
+			if b.Server == s.Server {
+				return Route{Server: b.Server, Address: b.Advertise}
+			}
+		}
+	}
+	if len(able) > 0 {
+		return Route{Server: able[0].Server, Address: able[0].Advertise}
+	}
+	return Route{Message: "login.none", Code: events.NoCandidate}
+}
+
+// routeBlind sends a login somewhere while the log is out of sight: to the server of the
+// last session, else to any that was seen accepting, however long ago.
+func (d *Dispatcher) routeBlind(l Login) Route {
+	s, ok := d.view.Session(l.Player)
+	var anywhere Route
+	for _, b := range d.view.Fleet().Backends {
+		if slices.Contains(l.Failed, b.Server) || !b.Accepting || b.Advertise == "" {
+			continue
+		}
+		r := Route{Server: b.Server, Address: b.Advertise, Code: events.TransportDown}
+		if ok && s.Server == b.Server {
+			return r
+		}
+		if anywhere.Server == "" {
+			anywhere = r
+		}
+	}
+	if anywhere.Server == "" {
+		return Route{Message: "login.down", Code: events.TransportDown}
+	}
+	return anywhere
+}
+
+func (d *Dispatcher) routeTo(id events.HostID) (Route, bool) {
+	b := d.view.Fleet().Backend(id)
+	if b == nil || b.Advertise == "" {
+		return Route{}, false
+	}
+	return Route{Server: b.Server, Address: b.Advertise}, true
+}

@@ -1,0 +1,175 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/landfall/landfall/events"
+	"github.com/landfall/landfall/projections"
+)
+
+// maxAttempts bounds how often one command is decided anew after a conflict.
+const maxAttempts = 12
+
+// landed is a fact that stands in the log and in this process's fold.
+type landed struct {
+	seq      uint64
+	transfer events.TransferID
+	fact     events.TransferFact
+}
+
+// draft is a fact between two attempts to land it. An equal fact keeps its id on a retry,
+// so that a lost acknowledgement cannot double it; a different one is another event.
+type draft struct {
+	id       events.EventID
+	transfer events.TransferID
+	fact     events.TransferFact
+	guard    uint64 // named by the store ...
+	over     uint64 // ... when the fold stood here
+	named    bool
+}
+
+// write is the one way a command becomes a fact: take the standing and its guard, decide,
+// append, wait until it is folded; on a conflict wait for what came between and do all of
+// it again. A refusal is an answer; an error means that nobody knows, or nobody could try.
+func (d *Dispatcher) write(ctx context.Context, player events.PlayerID, c Command) (landed, *events.Refusal, error) {
+	var (
+		out     landed
+		refusal *events.Refusal
+		last    draft
+	)
+	try := func() error {
+		var err error
+		out, refusal, err = d.attempt(ctx, player, c, &last)
+		return err
+	}
+	wait := backoff.NewExponentialBackOff(backoff.WithInitialInterval(time.Millisecond),
+		backoff.WithMaxInterval(16*time.Millisecond), backoff.WithMultiplier(1.7), backoff.WithMaxElapsedTime(0))
+	err := backoff.Retry(try, backoff.WithContext(backoff.WithMaxRetries(wait, maxAttempts), ctx))
+	if err != nil {
+		return landed{}, nil, fmt.Errorf("write %T for %s: %w", c, player, err)
+	}
+	return out, refusal, nil
+}
+
+func (d *Dispatcher) attempt(ctx context.Context, player events.PlayerID, c Command, last *draft) (landed, *events.Refusal, error) {
+	if !d.view.Ready() {
+		return landed{}, nil, backoff.Permanent(errBlind)
+	}
+	s := d.standing(player)
+	transfer, fact, refusal := Decide(s, c)
+	if refusal != nil {
+		return landed{}, refusal, nil
+	}
+	if transfer != last.transfer || !reflect.DeepEqual(fact, last.fact) {
+		last.id, last.transfer, last.fact = d.NewID(), transfer, fact
+	}
+	guard := s.Guard
+	if last.named && last.over == s.Guard {
+		guard = last.guard // retention took the message that the fold still holds
+	}
+	m, err := d.seal(last.id, events.TransferKey(player, transfer), transfer, guard, fact)
+	if err != nil {
+		return landed{}, nil, backoff.Permanent(err)
+	}
+	seq, err := d.appendSurely(ctx, m)
+	if err != nil {
+		refusal, err = d.afterFailedAppend(ctx, s, err, last)
+		return landed{}, refusal, err
+	}
+	if err := d.view.WaitFolded(ctx, events.Transfers, seq); err != nil {
+		return landed{}, nil, backoff.Permanent(err)
+	}
+	d.count.appends.Add(1)
+	return landed{seq: seq, transfer: transfer, fact: fact}, nil, nil
+}
+
+// errBlind says that this process cannot see the log now, and so decides nothing.
+var errBlind = errors.New("the log is out of sight")
+
+// appendSurely repeats an append whose outcome is unknown until it is known: the same event
+// id lands at most once.
+func (d *Dispatcher) appendSurely(ctx context.Context, m events.Message) (uint64, error) {
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		seq, err := d.log.Append(ctx, m)
+		var failed *events.AppendError
+		if err == nil || !errors.As(err, &failed) || failed.Reason != events.Unknown {
+			return seq, err
+		}
+		if !sleep(ctx, pause) {
+			return 0, err
+		}
+	}
+}
+
+// afterFailedAppend sorts out a refused append. A nil error with a refusal is final, a plain
+// error asks for another attempt, a permanent one gives up.
+func (d *Dispatcher) afterFailedAppend(ctx context.Context, s Standing, err error, last *draft) (*events.Refusal, error) {
+	var failed *events.AppendError
+	if !errors.As(err, &failed) {
+		return nil, backoff.Permanent(err)
+	}
+	switch failed.Reason {
+	case events.Conflict, events.InFlight:
+		d.count.conflicts.Add(1)
+		return nil, d.catchUp(ctx, s, failed, last)
+	case events.KeyIsFull:
+		return events.Refuse(events.KeyFull, ""), nil
+	case events.StreamIsFull:
+		return events.Refuse(events.LogFull, ""), nil
+	case events.Unknown, events.Unavailable, events.NotAllowed:
+		return nil, backoff.Permanent(err)
+	}
+	return nil, backoff.Permanent(err)
+}
+
+// catchUp waits until the fold holds what the conflict was about.
+func (d *Dispatcher) catchUp(ctx context.Context, s Standing, failed *events.AppendError, last *draft) error {
+	guard := failed.Last
+	if failed.Reason == events.InFlight || guard == 0 && failed.Code == 0 {
+		r, found, err := d.log.Last(ctx, events.Transfers, failed.Key)
+		if err != nil {
+			return backoff.Permanent(err)
+		}
+		if found {
+			guard = r.Seq
+		}
+	}
+	if guard > s.Guard {
+		if err := d.view.WaitFolded(ctx, events.Transfers, guard); err != nil {
+			return backoff.Permanent(err)
+		}
+	}
+	last.guard, last.over, last.named = guard, s.Guard, guard < s.Guard
+	return failed
+}
+
+// standing takes everything a decision may look at.
+func (d *Dispatcher) standing(player events.PlayerID) Standing {
+	s := Standing{Player: d.view.Player(player), Controls: d.view.Controls()}
+	s.Session, s.HasSession = d.view.Session(player)
+	return s
+}
+
+func (d *Dispatcher) watch() watch {
+	return watch{fleet: d.view.Fleet(), now: d.Now(), timing: d.timing, self: d.Source, jitter: d.jitter}
+}
+
+// sleep waits, or tells that ctx ended first.
+func sleep(ctx context.Context, length time.Duration) bool {
+	t := time.NewTimer(length)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+var _ projections.Tailer = Log(nil)

@@ -1,0 +1,84 @@
+package actors
+
+import (
+	"sync"
+	"time"
+
+	"github.com/landfall/landfall/events"
+	"github.com/landfall/landfall/projections"
+)
+
+// runs is what this dispatcher remembers of the dispatches it works on, and of
+// destinations that failed a moment ago. All of it is a cache: losing it costs a retry.
+type runs struct {
+	mu        sync.Mutex
+	byID      map[events.TransferID]*run
+	cooldowns map[events.HostID]time.Time // until when
+}
+
+// run is one dispatch: up to MaxRetries attempts on one snapshot.
+type run struct {
+	snapshot *projections.Fleet
+	attempts int
+	exclude  map[events.HostID]events.Code
+	refusal  string // why the origin last refused to move the player
+}
+
+func (r *runs) init() {
+	r.byID = map[events.TransferID]*run{}
+	r.cooldowns = map[events.HostID]time.Time{}
+}
+
+// get gives the dispatch under way for a transfer, or begins one.
+func (r *runs) get(id events.TransferID, snapshot *projections.Fleet) *run {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	x, ok := r.byID[id]
+	if !ok {
+		x = &run{snapshot: snapshot, exclude: map[events.HostID]events.Code{}}
+		r.byID[id] = x
+	}
+	return x
+}
+
+// end forgets a dispatch: the next one begins with a fresh snapshot.
+func (r *runs) end(id events.TransferID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.byID, id)
+}
+
+// forget drops the dispatches of transfers that are no longer known.
+func (r *runs) forget(known func(events.TransferID) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id := range r.byID {
+		if !known(id) {
+			delete(r.byID, id)
+		}
+	}
+}
+
+func (r *runs) coolDown(id events.HostID, until time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cooldowns[id] = until
+}
+
+// excluded gives what a dispatch must not choose: what it has tried, and what cools down.
+func (r *runs) excluded(x *run, now time.Time) map[events.HostID]events.Code {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make(map[events.HostID]events.Code, len(x.exclude)+len(r.cooldowns))
+	for id, until := range r.cooldowns {
+		if now.Before(until) {
+			out[id] = events.OnCooldown
+		} else {
+			delete(r.cooldowns, id)
+		}
+	}
+	for id, code := range x.exclude {
+		out[id] = code
+	}
+	return out
+}

@@ -1,0 +1,211 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/landfall/landfall/events"
+	"github.com/landfall/landfall/projections"
+)
+
+// Connection is one player connection that this dispatcher's edge holds.
+type Connection struct {
+	ID       uint64 // unique in this process
+	Name     string // as the client gave it
+	Player   events.PlayerID
+	Server   events.HostID
+	Protocol int
+}
+
+// connections matches what an edge holds with what backends announce. A connection is only
+// a routing attempt until its backend says that the player joined; then it is a session.
+type connections struct {
+	mu   sync.Mutex
+	byID map[uint64]*held
+	next uint64 // ids of the connections that a direct dispatcher makes up
+}
+
+// held is one connection and the session it became.
+type held struct {
+	Connection
+	player  events.PlayerID // as the backend decided it
+	join    events.JoinID
+	matched bool
+	closed  bool
+	number  uint64 // of the session, 0 until it stands in the log
+}
+
+func (c *connections) init() {
+	c.byID = map[uint64]*held{}
+	c.next = 1 << 63
+}
+
+// Opened says that an edge has connected a client to a server.
+func (d *Dispatcher) Opened(c Connection) {
+	d.conns.mu.Lock()
+	defer d.conns.mu.Unlock()
+	d.conns.byID[c.ID] = &held{Connection: c}
+}
+
+// Closed says that a connection has ended.
+func (d *Dispatcher) Closed(id uint64, reason string) {
+	d.conns.mu.Lock()
+	h, ok := d.conns.byID[id]
+	if ok {
+		delete(d.conns.byID, id)
+		h.closed = true
+	}
+	d.conns.mu.Unlock()
+	if ok && h.matched {
+		d.background(func(ctx context.Context) { d.closeSession(ctx, h, reason) })
+	}
+}
+
+// joined matches an announcement with the newest unmatched connection of that name to that
+// server; a direct dispatcher holds its own backend's players without one.
+func (c *connections) joined(d *Dispatcher, server events.HostID, news events.Joined) {
+	h := c.match(d, server, news)
+	if h != nil {
+		d.background(func(ctx context.Context) { d.openSession(ctx, h) })
+	}
+}
+
+func (c *connections) match(d *Dispatcher, server events.HostID, news events.Joined) *held {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var newest *held
+	for _, h := range c.byID {
+		if h.Server != server || h.Name != news.Name {
+			continue
+		}
+		if h.matched && h.join == news.Join {
+			return nil // announced again
+		}
+		if !h.matched && (newest == nil || h.ID > newest.ID) {
+			newest = h
+		}
+	}
+	if newest == nil && d.cfg.Kind == events.KindDirect && server == d.cfg.Local {
+		c.next++
+		newest = &held{Connection: Connection{ID: c.next, Name: news.Name, Player: news.Player, Server: server}}
+		c.byID[newest.ID] = newest
+	}
+	if newest != nil {
+		newest.matched, newest.player, newest.join = true, news.Player, news.Join
+	}
+	return newest
+}
+
+// left closes the session of a player whom a backend saw go.
+func (c *connections) left(d *Dispatcher, server events.HostID, news events.Left) {
+	c.mu.Lock()
+	var gone []uint64
+	for id, h := range c.byID {
+		if h.matched && h.Server == server && h.join == news.Join {
+			gone = append(gone, id)
+		}
+	}
+	c.mu.Unlock()
+	for _, id := range gone {
+		d.Closed(id, news.Reason)
+	}
+}
+
+// openSession writes that this dispatcher holds the player, who stands on that server.
+func (d *Dispatcher) openSession(ctx context.Context, h *held) {
+	fact := &events.SessionOpened{Session: events.Session{
+		Holder: d.Source.ID, HolderIncarnation: d.Source.Incarnation, Kind: d.cfg.Kind, Server: h.Server,
+		Join: h.join, Name: h.Name, Protocol: h.Protocol,
+	}}
+	seq, ok := d.writeSession(ctx, h.player, func(s projections.Session, known bool) events.Fact {
+		if known && s.Open && s.Join == h.join && s.HolderIncarnation == d.Source.Incarnation {
+			return nil
+		}
+		return fact
+	})
+	d.conns.mu.Lock()
+	if ok {
+		h.number = seq
+	}
+	closed := h.closed
+	d.conns.mu.Unlock()
+	if closed {
+		d.closeSession(ctx, h, "connection ended")
+	}
+}
+
+// closeSession writes that the connection ended, unless a newer session has taken over.
+func (d *Dispatcher) closeSession(ctx context.Context, h *held, reason string) {
+	d.conns.mu.Lock()
+	number := h.number
+	d.conns.mu.Unlock()
+	if number == 0 {
+		return // openSession, still at work, will see that it was closed
+	}
+	d.writeSession(ctx, h.player, func(s projections.Session, known bool) events.Fact {
+		if !known || !s.Open || s.Number != number {
+			return nil
+		}
+		return &events.SessionClosed{Session: s.Session, Reason: reason}
+	})
+}
+
+// refreshSessions repeats the state of sessions that retention would soon eat.
+func (d *Dispatcher) refreshSessions(ctx context.Context) {
+	if d.cfg.Retention == 0 {
+		return
+	}
+	for player, s := range d.view.OpenSessions(d.Source.ID) {
+		if s.HolderIncarnation != d.Source.Incarnation || d.Now().Sub(s.Seen) < d.cfg.Retention/4 {
+			continue
+		}
+		d.writeSession(ctx, player, func(now projections.Session, known bool) events.Fact {
+			if !known || !now.Open || now.Number != s.Number {
+				return nil
+			}
+			return &events.SessionRefreshed{Session: now.Session}
+		})
+	}
+}
+
+// writeSession lands a session fact on top of the newest one. decide looks at that one and
+// gives nil when nothing is to be written any more. It goes on through outages until ctx ends.
+func (d *Dispatcher) writeSession(ctx context.Context, player events.PlayerID, decide func(projections.Session, bool) events.Fact) (uint64, bool) {
+	id := events.EventID(d.NewID())
+	for pause := 5 * time.Millisecond; ctx.Err() == nil; pause = min(2*pause, time.Second) {
+		s, known := d.view.Session(player)
+		fact := decide(s, known)
+		if fact == nil {
+			return 0, false
+		}
+		m, err := d.seal(id, player.String(), events.TransferID{}, s.Last, fact)
+		if err != nil {
+			d.logger.Error("seal session", "player", player, "error", err)
+			return 0, false
+		}
+		seq, err := d.appendSurely(ctx, m)
+		if err == nil {
+			return seq, d.view.WaitFolded(ctx, events.Sessions, seq) == nil
+		}
+		d.awaitSessionFold(ctx, player, err)
+		sleep(ctx, pause)
+	}
+	return 0, false
+}
+
+// awaitSessionFold waits until the fold holds what a session conflict was about.
+func (d *Dispatcher) awaitSessionFold(ctx context.Context, player events.PlayerID, err error) {
+	var failed *events.AppendError
+	if !errors.As(err, &failed) || !slices.Contains([]events.AppendReason{events.Conflict, events.InFlight}, failed.Reason) {
+		return
+	}
+	last, found, err := d.log.Last(ctx, events.Sessions, player.String())
+	if err == nil && found {
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		_ = d.view.WaitFolded(ctx, events.Sessions, last.Seq)
+	}
+}
