@@ -43,6 +43,7 @@ const (
 	Sent    Code = "SENT"
 	TooOld  Code = "TOO_OLD"
 	Refused Code = "REFUSED"
+	NotSent Code = "NOT_SENT" // the origin has not carried out that claim, and from now on refuses it
 
 	// How a token ends.
 	TTLPassed      Code = "TTL_PASSED"      // its time ran out

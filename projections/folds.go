@@ -23,12 +23,17 @@ func (f transfersFold) reset(s events.StreamState, _ bool) {
 	f.v.mu.Lock()
 	defer f.v.mu.Unlock()
 	f.v.journeys = NewJourneys(s.First)
+	f.v.pledges = NewPledges()
 }
 
 func (f transfersFold) apply(e events.Event, seen time.Time) *events.Refusal {
 	f.v.mu.Lock()
 	defer f.v.mu.Unlock()
-	return f.v.journeys.Apply(e, seen)
+	refusal := f.v.journeys.Apply(e, seen)
+	if r, ok := e.Fact.(*events.Reserved); ok && refusal == nil {
+		f.v.pledges.Reserved(r)
+	}
+	return refusal
 }
 
 func (f transfersFold) skip(key string, seq uint64) {
@@ -94,6 +99,11 @@ func (f fleetFold) reset(_ events.StreamState, fork bool) {
 func (f fleetFold) apply(e events.Event, seen time.Time) *events.Refusal {
 	next, refusal := f.v.fleet.Load().Apply(e, seen)
 	f.v.fleet.Store(next)
+	if beat, ok := e.Fact.(*events.BackendBeat); ok {
+		f.v.mu.Lock()
+		f.v.pledges.Beat(beat)
+		f.v.mu.Unlock()
+	}
 	return refusal
 }
 

@@ -55,6 +55,7 @@ type View struct {
 	mu       sync.RWMutex
 	journeys *Journeys
 	sessions *Sessions
+	pledges  *Pledges
 
 	controls atomic.Pointer[Controls]
 	fleet    atomic.Pointer[Fleet]
@@ -64,7 +65,7 @@ type View struct {
 
 // NewView makes a View; Run fills it.
 func NewView(cfg Config) *View {
-	v := &View{cfg: cfg, journeys: NewJourneys(0), sessions: NewSessions()}
+	v := &View{cfg: cfg, journeys: NewJourneys(0), sessions: NewSessions(), pledges: NewPledges()}
 	v.controls.Store(&Controls{})
 	v.fleet.Store(&Fleet{})
 	v.transfersFeed = newFeed(v, events.Transfers, transfersFold{v})
@@ -158,6 +159,13 @@ func (v *View) Active() []Transfer {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return v.journeys.Active()
+}
+
+// Pledged counts the promises of a region that a heartbeat does not count yet.
+func (v *View) Pledged(b *Backend, region string) int {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.pledges.Count(&b.BackendBeat, region)
 }
 
 // Controls gives what operators decided.
