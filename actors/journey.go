@@ -305,7 +305,22 @@ func (d *Dispatcher) afterMove(ctx context.Context, s Standing, q events.MoveAsk
 	if answer.Detail != "" {
 		r.refusal += ": " + answer.Detail
 	}
-	return d.finish(ctx, s, Release{Token: q.Token, Reason: events.MoveRefused, Detail: r.refusal})
+	released := d.finish(ctx, s, Release{Token: q.Token, Reason: events.MoveRefused, Detail: r.refusal})
+	if answer.Code == events.NotHere {
+		d.awaitNews(ctx, s)
+	}
+	return released
+}
+
+// awaitNews waits until the log shows what the origin knows already: that the player is not
+// there any more.
+func (d *Dispatcher) awaitNews(ctx context.Context, s Standing) {
+	ctx, cancel := context.WithTimeout(ctx, d.timing.Stale)
+	defer cancel()
+	d.wakeup.until(ctx, s.Active.Player, func() bool {
+		now, _ := d.view.Session(s.Active.Player)
+		return now.Last != s.Session.Last
+	})
 }
 
 // arrives waits a while for the arrival to stand in the log.

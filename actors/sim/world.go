@@ -1,0 +1,344 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/landfall/landfall/actors"
+	"github.com/landfall/landfall/events"
+)
+
+// World is a simulated game server.
+type World struct {
+	id         events.HostID
+	maxPlayers int
+	delay      time.Duration // of each act, as a tick costs
+
+	mu      sync.Mutex
+	life    int
+	down    bool
+	players map[events.PlayerID]*Client
+	at      map[events.PlayerID]events.Position
+	loaded  map[events.Position]bool // coordinates whose chunk is held
+	unsafe  map[events.Position]bool
+	next    int
+	queue   []happening
+	wake    chan struct{}
+	faults  Faults
+	tells   []Tell
+}
+
+// Tell is one line shown to a player.
+type Tell struct {
+	Player events.PlayerID
+	Text   string
+}
+
+// Faults of a World. A nil hook is no fault.
+type Faults struct {
+	// Send replaces what Send answers; carried tells whether the player is sent nevertheless.
+	Send func(p actors.Player, address string) (carried bool, err error)
+	// Place replaces what Place answers, and tells whether the teleport happens.
+	Place func(p actors.Player) (carried bool, err error)
+	// Barren makes Find fail.
+	Barren bool
+	// Closed refuses new connections.
+	Closed bool
+}
+
+// happening is what the server reports next.
+type happening struct {
+	joined *actors.Player
+	left   *actors.Player
+	reason string
+	asked  *actors.Player
+	region string
+	up     bool
+	life   int
+}
+
+// NewWorld makes a game server with room for maxPlayers.
+func NewWorld(id events.HostID, maxPlayers int, delay time.Duration) *World {
+	w := &World{
+		id: id, maxPlayers: maxPlayers, delay: delay, life: 1, players: map[events.PlayerID]*Client{},
+		at: map[events.PlayerID]events.Position{}, loaded: map[events.Position]bool{}, unsafe: map[events.Position]bool{},
+		wake: make(chan struct{}, 1),
+	}
+	w.queue = append(w.queue, happening{up: true, life: 1})
+	return w
+}
+
+var _ actors.World = (*World)(nil)
+
+// Run implements actors.World.
+func (w *World) Run(ctx context.Context, h actors.WorldEvents) error {
+	w.mu.Lock()
+	for _, c := range w.players { // a backend that starts late still learns who is there
+		p := c.player()
+		w.queue = append(w.queue, happening{joined: &p})
+	}
+	w.mu.Unlock()
+	for {
+		for _, x := range w.take() {
+			switch {
+			case x.up:
+				h.Up("life-" + strconv.Itoa(x.life))
+			case x.joined != nil:
+				h.Joined(*x.joined)
+			case x.left != nil:
+				h.Left(*x.left, x.reason)
+			case x.asked != nil:
+				h.Asked(*x.asked, x.region)
+			}
+		}
+		select {
+		case <-w.wake:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (w *World) take() []happening {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	q := w.queue
+	w.queue = nil
+	return q
+}
+
+// report must be called with the lock held.
+func (w *World) report(x happening) {
+	w.queue = append(w.queue, x)
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Set changes the faults.
+func (w *World) Set(change func(*Faults)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change(&w.faults)
+}
+
+// Restart ends the server's life: everybody is disconnected, a new life begins.
+func (w *World) Restart() {
+	w.Kill()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.down = false
+	w.life++
+	w.loaded, w.unsafe = map[events.Position]bool{}, map[events.Position]bool{}
+	w.report(happening{up: true, life: w.life})
+}
+
+// Kill ends the server: everybody is disconnected and nobody gets in.
+func (w *World) Kill() {
+	w.mu.Lock()
+	w.down = true
+	gone := make([]*Client, 0, len(w.players))
+	for id, c := range w.players {
+		p := c.player()
+		w.report(happening{left: &p, reason: "server stopped"})
+		gone = append(gone, c)
+		delete(w.players, id)
+	}
+	w.mu.Unlock()
+	for _, c := range gone {
+		c.dropped(w, "server stopped")
+	}
+}
+
+// connect lets a client in.
+func (w *World) connect(c *Client) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.down || w.faults.Closed:
+		return fmt.Errorf("connect to %s: %w", w.id, actors.ErrDown)
+	case len(w.players) >= w.maxPlayers:
+		return fmt.Errorf("connect to %s: server is full", w.id)
+	}
+	p := c.player()
+	w.players[p.ID] = c
+	w.at[p.ID] = Spawn
+	w.report(happening{joined: &p})
+	return nil
+}
+
+// Spawn is where players appear who are not put anywhere.
+var Spawn = events.Position{World: "minecraft:overworld", X: 0.5, Y: 64, Z: 0.5}
+
+// leave takes a client out.
+func (w *World) leave(c *Client, reason string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := c.player()
+	if w.players[p.ID] == c {
+		delete(w.players, p.ID)
+		w.report(happening{left: &p, reason: reason})
+	}
+}
+
+// ask is what a player's command becomes.
+func (w *World) ask(c *Client, region string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := c.player()
+	w.report(happening{asked: &p, region: region})
+}
+
+// Health implements actors.World.
+func (w *World) Health(context.Context) (actors.Health, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.down {
+		return actors.Health{}, actors.ErrDown
+	}
+	mspt := 8.0
+	return actors.Health{Players: len(w.players), MaxPlayers: w.maxPlayers, Game: "simulation", MSPT: &mspt}, nil
+}
+
+// Find implements actors.World: no coordinate is ever given twice.
+func (w *World) Find(ctx context.Context, r actors.Region) (events.Position, error) {
+	if err := w.pass(ctx); err != nil {
+		return events.Position{}, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.faults.Barren {
+		return events.Position{}, actors.ErrUnsafe
+	}
+	w.next++
+	at := events.Position{
+		World: r.World, X: float64(r.CentreX+r.MinRadius+w.next*16) + 0.5, Y: 64 + float64(w.next%40), Z: float64(r.CentreZ+w.next%997) + 0.5,
+	}
+	w.loaded[at] = true
+	return at, nil
+}
+
+// Check implements actors.World.
+func (w *World) Check(_ context.Context, at events.Position) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.down {
+		return actors.ErrDown
+	}
+	if w.unsafe[at] || !w.loaded[at] {
+		return actors.ErrUnsafe
+	}
+	return nil
+}
+
+// Spoil makes all coordinates found so far unsafe.
+func (w *World) Spoil() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for at := range w.loaded {
+		w.unsafe[at] = true
+	}
+}
+
+// Forget implements actors.World.
+func (w *World) Forget(_ context.Context, at events.Position) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.loaded, at)
+	return nil
+}
+
+// Expect implements actors.World: this server reports joins at once anyway.
+func (*World) Expect(actors.Player, time.Duration) {}
+
+// Place implements actors.World.
+func (w *World) Place(ctx context.Context, p actors.Player, at events.Position) (events.Position, error) {
+	if err := w.pass(ctx); err != nil {
+		return events.Position{}, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := w.players[p.ID]
+	if c == nil {
+		return events.Position{}, actors.ErrNotHere
+	}
+	if w.faults.Place != nil {
+		if carried, err := w.faults.Place(p); err != nil {
+			if carried {
+				w.at[p.ID] = at
+			}
+			return events.Position{}, err
+		}
+	}
+	w.at[p.ID] = at
+	c.placed(w.id, at)
+	return at, nil
+}
+
+// Send implements actors.World.
+func (w *World) Send(ctx context.Context, p actors.Player, address string) error {
+	if err := w.pass(ctx); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	c := w.players[p.ID]
+	fault := w.faults.Send
+	w.mu.Unlock()
+	if c == nil {
+		return actors.ErrNotHere
+	}
+	if fault != nil {
+		carried, err := fault(p, address)
+		if carried {
+			c.sentTo(w, address)
+		}
+		return err
+	}
+	c.sentTo(w, address)
+	return nil
+}
+
+// Tell implements actors.World.
+func (w *World) Tell(_ context.Context, p actors.Player, text string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := w.players[p.ID]
+	if c == nil {
+		return actors.ErrNotHere
+	}
+	w.tells = append(w.tells, Tell{Player: p.ID, Text: text})
+	c.heard(text)
+	return nil
+}
+
+// Where tells where a player stands.
+func (w *World) Where(id events.PlayerID) (events.Position, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, here := w.players[id]
+	return w.at[id], here
+}
+
+func (w *World) pass(ctx context.Context) error {
+	w.mu.Lock()
+	down := w.down
+	w.mu.Unlock()
+	if down {
+		return actors.ErrDown
+	}
+	if w.delay == 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(w.delay)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
