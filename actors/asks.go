@@ -246,7 +246,10 @@ func (d *Dispatcher) answerState(ctx context.Context, _ events.HostID, q events.
 		return a
 	}
 	a.Token, a.State = s.Active.Token, string(s.Active.Phase)
-	if s.Active.Phase == projections.Claimed && s.Active.Move == "" && !d.watch().reborn(*s.Active) && !s.Controls.Killed {
+	if s.Active.Phase != projections.Claimed || s.Active.Move != "" || s.Controls.Killed {
+		return a
+	}
+	if _, gone := d.watch().reborn(*s.Active); !gone {
 		a.Claim = s.Active.ClaimSeq
 	}
 	return a

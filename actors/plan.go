@@ -142,8 +142,8 @@ var openPhases = []projections.Phase{projections.Requested, projections.Waiting}
 func planPending(s Standing, t projections.Transfer, w watch) act {
 	age := w.now.Sub(t.Seen.Reserved)
 	holder := holds(s, w.self)
-	if w.reborn(t) {
-		return w.inTurn(t, holder, 0, Expire{Token: t.Token, Reason: events.NewIncarnation})
+	if since, yes := w.reborn(t); yes {
+		return w.inTurn(t, holder, w.now.Sub(since), Expire{Token: t.Token, Reason: events.NewIncarnation})
 	}
 	if holder && s.Controls.Killed {
 		return do{Release{Token: t.Token, Reason: events.KillSwitch}}
@@ -174,11 +174,11 @@ func planConsumed(s Standing, t projections.Transfer, w watch) act {
 	holder := owns(s, w.self)
 	in := []projections.Phase{projections.Consumed}
 	if s.HasSession && !s.Session.Open && s.Session.Server == t.Destination() && s.Session.Join == t.Consumed.Join {
-		return w.inTurn(t, holder, 0, Fail{Transfer: t.ID, Code: events.PlayerLeft, In: in})
+		return w.inTurn(t, holder, w.now.Sub(s.Session.Seen), Fail{Transfer: t.ID, Code: events.PlayerLeft, In: in})
 	}
 	fail := Fail{Transfer: t.ID, Code: events.PlacementUnconfirmed, In: in}
-	if w.reborn(t) {
-		return w.inTurn(t, holder, 0, fail)
+	if since, yes := w.reborn(t); yes {
+		return w.inTurn(t, holder, w.now.Sub(since), fail)
 	}
 	return w.inTurn(t, holder, w.now.Sub(t.Seen.Last)-w.timing.Placement, fail)
 }
@@ -246,12 +246,15 @@ func (w watch) absent(s Standing) (time.Time, bool) {
 	return w.now.Add(-gone.over), gone.yes
 }
 
-// reborn tells that the destination has begun a new life since it gave the promise, which
-// died with the old one. The snapshot of the reservation knew the old life, so another one
-// in a later heartbeat is newer.
-func (w watch) reborn(t projections.Transfer) bool {
+// reborn tells since when the destination lives anew: the promise died with its old life.
+// The snapshot of the reservation knew the old life, so another one in a later heartbeat is
+// newer.
+func (w watch) reborn(t projections.Transfer) (since time.Time, yes bool) {
 	b := w.fleet.Backend(t.Reserved.Server)
-	return b != nil && b.Incarnation != t.Reserved.Incarnation && b.Seq > t.Reserved.Decision.Snapshot
+	if b == nil || b.Incarnation == t.Reserved.Incarnation || b.Seq <= t.Reserved.Decision.Snapshot {
+		return time.Time{}, false
+	}
+	return b.Seen, true
 }
 
 func (w watch) reopenable(s Standing, t projections.Transfer) *Reopen {
