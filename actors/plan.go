@@ -254,7 +254,7 @@ func (w watch) reborn(t projections.Transfer) (since time.Time, yes bool) {
 	if b == nil || b.Incarnation == t.Reserved.Incarnation || b.Seq <= t.Reserved.Decision.Snapshot {
 		return time.Time{}, false
 	}
-	return b.Seen, true
+	return b.Since, true
 }
 
 func (w watch) reopenable(s Standing, t projections.Transfer) *Reopen {
@@ -297,7 +297,7 @@ func (w watch) presumedDead(id events.HostID, inc events.Incarnation) death {
 	d := death{beat: p.Seq, silence: w.fleet.Silence(p.Seen, w.now)}
 	switch {
 	case p.Live && p.Incarnation != inc:
-		d.yes, d.evidence, d.over = true, events.NewIncarnation, d.silence
+		d.yes, d.evidence, d.over = true, events.NewIncarnation, w.now.Sub(p.Since)
 	case p.Live && p.State == events.ShuttingDown:
 		d.yes, d.evidence, d.over = true, events.NotReady, d.silence
 	case d.silence > w.timing.Stale:

@@ -21,17 +21,19 @@ type Fleet struct {
 // Backend is the last beat of a backend.
 type Backend struct {
 	events.BackendBeat
-	Seq  uint64
-	Seen time.Time // the reader's clock; corrected by the stream's clock for a beat found while catching up
-	Live bool      // seen as it came, not found in the store
+	Seq   uint64
+	Seen  time.Time // the reader's clock; corrected by the stream's clock for a beat found while catching up
+	Since time.Time // when the first beat of this life was seen
+	Live  bool      // seen as it came, not found in the store
 }
 
 // Proxy is the last beat of a dispatcher.
 type Proxy struct {
 	events.ProxyBeat
-	Seq  uint64
-	Seen time.Time
-	Live bool
+	Seq   uint64
+	Seen  time.Time
+	Since time.Time
+	Live  bool
 }
 
 // Apply folds one beat.
@@ -40,11 +42,17 @@ func (f *Fleet) Apply(e events.Event, seen time.Time) (*Fleet, *events.Refusal) 
 	next.Seq = max(f.Seq, e.Seq)
 	switch beat := e.Fact.(type) {
 	case *events.BackendBeat:
-		b := &Backend{BackendBeat: *beat, Seq: e.Seq, Seen: seen, Live: f.Live}
+		b := &Backend{BackendBeat: *beat, Seq: e.Seq, Seen: seen, Since: seen, Live: f.Live}
+		if old := f.Backend(beat.Server); old != nil && old.Incarnation == beat.Incarnation {
+			b.Since = old.Since
+		}
 		next.Backends = put(f.Backends, b, func(x *Backend) string { return string(x.Server) })
 		return &next, nil
 	case *events.ProxyBeat:
-		p := &Proxy{ProxyBeat: *beat, Seq: e.Seq, Seen: seen, Live: f.Live}
+		p := &Proxy{ProxyBeat: *beat, Seq: e.Seq, Seen: seen, Since: seen, Live: f.Live}
+		if old := f.Proxy(beat.Proxy); old != nil && old.Incarnation == beat.Incarnation {
+			p.Since = old.Since
+		}
 		next.Proxies = put(f.Proxies, p, func(x *Proxy) string { return string(x.Proxy) })
 		return &next, nil
 	}
