@@ -132,21 +132,38 @@ func (s *Store) streamInfo(ctx context.Context, b events.Bucket) (*jetstream.Str
 	return &answer.StreamInfo, nil
 }
 
-// api calls JetStream. Such a request is answered by the leader, never by a follower.
+// api calls JetStream to read. Such a request is answered by the leader, never by a
+// follower. While nobody can answer it is repeated, until ctx ends.
 func (s *Store) api(ctx context.Context, call string, body, answer any) error {
 	ctx, cancel := within(ctx)
 	defer cancel()
-	m := nats.NewMsg("$JS.API." + call)
+	raw := []byte(nil)
 	if body != nil {
-		raw, err := json.Marshal(body)
-		if err != nil {
+		var err error
+		if raw, err = json.Marshal(body); err != nil {
 			return err
 		}
-		m.Data = raw
 	}
+	wait := newBackOff(0)
+	for {
+		got, err := s.apiOnce(ctx, call, raw)
+		if err == nil {
+			return json.Unmarshal(got, answer)
+		}
+		if errors.Is(err, errDenied) || errors.Is(err, nats.ErrConnectionClosed) || !pause(ctx, wait.NextBackOff()) {
+			return err
+		}
+	}
+}
+
+func (s *Store) apiOnce(ctx context.Context, call string, body []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
+	defer cancel()
+	m := nats.NewMsg("$JS.API." + call)
+	m.Data = body
 	got, _, err := s.read.request(ctx, m)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return json.Unmarshal(got.Data, answer)
+	return got.Data, nil
 }

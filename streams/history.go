@@ -59,6 +59,8 @@ func (r Range) consumer(b events.Bucket) jetstream.ConsumerConfig {
 	cfg := jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy}
 	if r.Keys != "" && r.Keys != ">" {
 		cfg.FilterSubject = b.Subject(r.Keys)
+	} else if r.Newest {
+		cfg.FilterSubject = b.Subject(">") // the store wants one named
 	}
 	switch {
 	case r.Newest:

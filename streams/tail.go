@@ -25,7 +25,7 @@ func (s *Store) Tail(ctx context.Context, b events.Bucket, from events.TailStart
 	if _, ok := rowOf(b); !ok {
 		return fmt.Errorf("tail: there is no bucket %q", b)
 	}
-	t := &tail{s: s, bucket: b, mode: from.Mode, f: f}
+	t := &tail{s: s, bucket: b, mode: from.Mode, f: f, anew: true}
 	if lastPerKey(b) {
 		t.mode = events.TailLastPerKey
 	}
@@ -43,6 +43,8 @@ type tail struct {
 	f      events.Follower
 	cursor events.Cursor // the last record that was delivered, and of which life of the stream
 	begun  bool
+	anew   bool // the follower is still to be told that it begins
+	forked bool // because of a fork
 	blind  bool
 	wait   *backoff.ExponentialBackOff
 }
@@ -61,7 +63,7 @@ func (t *tail) run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		}
-		if !t.blind {
+		if t.begun && !t.blind {
 			t.blind = true
 			t.f.Blind(fmt.Errorf("tail %s: %w", t.bucket, err))
 		}
@@ -92,35 +94,30 @@ func (t *tail) attach(ctx context.Context) error {
 	if !t.s.read.alive(f) {
 		return errLinkLost // what was looked at may be another life's
 	}
+	t.cursor.Incarnation = state.Incarnation
+	if t.anew {
+		fork := t.forked
+		t.begun, t.anew, t.forked = true, false, false
+		t.f.Begin(state, fork)
+	}
 	return t.follow(ctx, c, state)
 }
 
-// start settles where to follow from, and tells the follower when that is a beginning.
-func (t *tail) start(ctx context.Context, state events.StreamState) (cfg jetstream.ConsumerConfig, err error) {
+// start settles where to follow from, and whether that is a beginning for the follower.
+func (t *tail) start(ctx context.Context, state events.StreamState) (jetstream.ConsumerConfig, error) {
 	if t.mode == events.TailLastPerKey {
-		t.begin(state, false)
-		cfg.DeliverPolicy = jetstream.DeliverLastPerSubjectPolicy
-		return cfg, nil
+		t.anew = true
+		return jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, FilterSubject: t.bucket.Subject(">")}, nil
 	}
 	fork, missed, err := t.examine(ctx, state)
 	if err != nil {
-		return cfg, err
-	}
-	if !t.begun || fork || missed {
-		t.begin(state, fork)
+		return jetstream.ConsumerConfig{}, err
 	}
 	if fork || missed {
-		t.cursor = events.Cursor{Incarnation: state.Incarnation}
+		t.anew, t.forked = true, t.forked || fork
+		t.cursor.Seq, t.cursor.ID = 0, events.EventID{}
 	}
-	cfg.DeliverPolicy = jetstream.DeliverByStartSequencePolicy
-	cfg.OptStartSeq = max(t.cursor.Seq+1, 1)
-	return cfg, nil
-}
-
-func (t *tail) begin(state events.StreamState, fork bool) {
-	t.begun = true
-	t.cursor.Incarnation = state.Incarnation
-	t.f.Begin(state, fork)
+	return jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: t.cursor.Seq + 1}, nil
 }
 
 // examine holds the stream against the cursor. A fork is another life of the stream, a

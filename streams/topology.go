@@ -33,7 +33,7 @@ const (
 	unbounded   = 1 << 40 // the KV client refuses "no limit", and takes this
 	fleetBytes  = 256 << 20
 	auditBytes  = 64 << 20
-	maxFactSize = 64 << 10
+	maxFactSize = events.MaxBody + 16<<10 // with its headers
 	markerTTL   = time.Minute
 	dedupe      = 2 * time.Minute
 )
