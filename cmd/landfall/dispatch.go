@@ -1,0 +1,24 @@
+package main
+
+import (
+	"github.com/landfall/landfall/actors"
+	"github.com/landfall/landfall/events"
+	"github.com/landfall/landfall/streams"
+)
+
+// dispatcher makes the dispatcher of this process: of its edges, or of its own game server
+// in a network without a front.
+func (h *host) dispatcher(st *streams.Store, id events.HostID, kind events.SessionKind, players func() int) (*actors.Dispatcher, error) {
+	c := actors.DispatcherConfig{
+		Identity: h.identity(events.SourceKind(kind), id),
+		Log:      st, Bus: st, Logger: h.log, Timing: h.timing(), Kind: kind, Players: players, Version: buildInfo().Version,
+		HeartbeatEvery: h.net.Heartbeat.IntervalMs.Duration(), Retention: h.net.Store.Retention,
+	}
+	if kind == events.KindDirect {
+		c.Local = id
+	} else {
+		c.Domain, c.Port = h.net.Edge.Domain, h.net.Edge.Port
+	}
+	h.log.Info("dispatcher", "id", id, "kind", kind)
+	return actors.NewDispatcher(c)
+}

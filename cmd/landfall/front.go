@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/landfall/landfall/actors"
+	"github.com/landfall/landfall/actors/edge"
+	"github.com/landfall/landfall/cmd/landfall/network"
+	"github.com/landfall/landfall/events"
+)
+
+// front is what the edges of this process ask: the dispatcher once there is one, the doors
+// of network.yml before and without it.
+type front struct {
+	net      *network.Network
+	doors    *doors
+	messages actors.Messages
+	ready    func() // called once, when there is a dispatcher; may be nil
+
+	mu         sync.Mutex
+	dispatcher *actors.Dispatcher
+	open       map[uint64]actors.Connection // spliced now
+}
+
+var _ edge.Router = (*front)(nil)
+
+func newFront(h *host) *front {
+	return &front{net: h.net, doors: newDoors(h.net, h.messages), messages: h.messages, open: map[uint64]actors.Connection{}}
+}
+
+// attach hands the front over to a dispatcher, with the connections it holds already.
+func (f *front) attach(d *actors.Dispatcher) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.dispatcher = d
+	if f.ready != nil {
+		f.ready()
+	}
+	for _, c := range f.open {
+		d.Opened(c)
+	}
+}
+
+func (f *front) dispatch() *actors.Dispatcher {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.dispatcher
+}
+
+// players counts the connections that are spliced.
+func (f *front) players() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.open)
+}
+
+// Route implements edge.Router.
+func (f *front) Route(ctx context.Context, a edge.Arrival) edge.Decision {
+	d := f.dispatch()
+	if d == nil {
+		return f.doors.inTurn(a.Failed, string(events.TransportDown))
+	}
+	r := d.Route(ctx, loginOf(a))
+	switch {
+	case r.Server != "":
+		return f.doors.to(string(r.Server), r.Address, string(r.Code))
+	case r.Code == events.TransportDown:
+		return f.doors.inTurn(a.Failed, string(r.Code))
+	}
+	return f.refuse(a, r)
+}
+
+// refuse sends a login that nobody takes to edge.fallback, if the file names one.
+func (f *front) refuse(a edge.Arrival, r actors.Route) edge.Decision {
+	last := f.net.Edge.Fallback
+	if last != "" && !slices.Contains(a.Failed, last) {
+		return f.doors.to(last, f.net.Hosts[last].Advertise, string(r.Code))
+	}
+	return edge.Decision{Refuse: f.messages.Text(r.Message, nil), Code: string(r.Code)}
+}
+
+func loginOf(a edge.Arrival) actors.Login {
+	l := actors.Login{Player: a.Player, Name: a.Name, Protocol: int(a.Protocol)}
+	if t, err := events.ParseToken(a.TokenLabel); err == nil {
+		l.Token = t // a label that is none is a host name like any other
+	}
+	for _, id := range a.Failed {
+		l.Failed = append(l.Failed, events.HostID(id))
+	}
+	return l
+}
+
+// Opened implements edge.Router.
+func (f *front) Opened(c edge.Connection) {
+	conn := actors.Connection{ID: c.ConnID, Name: c.Name, Player: c.Player, Server: events.HostID(c.Server), Protocol: int(c.Protocol)}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.open[c.ConnID] = conn
+	if f.dispatcher != nil {
+		f.dispatcher.Opened(conn)
+	}
+}
+
+// Closed implements edge.Router.
+func (f *front) Closed(c edge.Connection, reason string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.open, c.ConnID)
+	if f.dispatcher != nil {
+		f.dispatcher.Closed(c.ConnID, reason)
+	}
+}
+
+// Status implements edge.Router: the players of all servers that beat.
+func (f *front) Status() edge.Status {
+	s := edge.Status{
+		Description: f.messages.Text("status.line", []events.Arg{{Name: "network", Value: f.net.Network.Name}}),
+		Version:     "Landfall",
+	}
+	d := f.dispatch()
+	if d == nil {
+		s.Online = f.players()
+		s.Max = s.Online + 1
+		return s
+	}
+	for _, b := range d.View().Fleet().Backends {
+		if time.Since(b.Seen) < f.net.LoadBalancer.StaleAfterMs.Duration() {
+			s.Online += b.Players
+			s.Max += b.MaxPlayers
+		}
+	}
+	return s
+}
+
+// listen opens the edges of this process: their ports are taken, nobody is let in yet.
+func (h *host) listen(f *front) (servers []*edge.Server, err error) {
+	trusted, err := prefixes(h.net.Edge.TrustedProxies)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range h.self.Proxy.Edges {
+		text := func(key string) string { return h.messages.Text(key, nil) }
+		s, err := edge.New(edge.Config{
+			Listen: l.Listen, Router: f, Log: h.log, Domain: h.net.Edge.Domain, Identity: edge.Identity(h.net.Edge.Identity), TrustedProxies: trusted,
+			Texts: edge.Texts{
+				Unreachable: text("login.unreachable"), Slow: text("login.slow"), Stopping: text("login.stopping"),
+				Cut: text("login.cut"), BadName: text("login.name"),
+			},
+		})
+		if err != nil {
+			closeAll(servers)
+			return nil, err
+		}
+		h.log.Info("edge", "game", l.Game, "listen", s.Addr().String(), "domain", h.net.Edge.Domain, "identity", h.net.Edge.Identity)
+		servers = append(servers, s)
+	}
+	return servers, nil
+}
+
+func closeAll(servers []*edge.Server) {
+	for _, s := range servers {
+		_ = s.Close() // a port that was never used
+	}
+}
+
+func prefixes(cidrs []string) ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for _, c := range cidrs {
+		p, err := netip.ParsePrefix(c)
+		if err != nil {
+			return nil, fmt.Errorf("edge.trustedProxies: %w", err)
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}

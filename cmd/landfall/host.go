@@ -1,0 +1,154 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/landfall/landfall/actors"
+	"github.com/landfall/landfall/cmd/landfall/network"
+	"github.com/landfall/landfall/events"
+	"github.com/landfall/landfall/streams"
+)
+
+// host is one process of a network: what network.yml says about it, and what its roles share.
+type host struct {
+	net      *network.Network
+	self     network.Self
+	log      *slog.Logger
+	messages actors.Messages
+	env      func(string) string
+
+	secret []byte
+	keys   *events.Keyring
+}
+
+// openHost reads network.yml and finds out who this process is in it. The secret is not
+// looked at yet.
+func openHost(config, id string, env func(string) string, log *slog.Logger) (*host, error) {
+	n, err := network.Load(config)
+	if err != nil {
+		return nil, err
+	}
+	h := &host{net: n, env: env, log: log}
+	if !n.Enabled() {
+		return h, nil
+	}
+	if h.self, err = n.Identity(id, env); err != nil {
+		return nil, err
+	}
+	for _, key := range n.NotYet() {
+		log.Warn("this key is accepted, but not acted on in this version", "key", key)
+	}
+	h.messages, err = readMessages(n.File(n.Messages))
+	return h, err
+}
+
+// readMessages gives the texts for players: the shipped ones, and the operator's over them.
+// The file need not exist.
+func readMessages(path string) (actors.Messages, error) {
+	shipped := actors.ShippedMessages()
+	data, err := os.ReadFile(path) //nolint:gosec // the operator names the file
+	if path == "" || errors.Is(err, fs.ErrNotExist) {
+		return shipped, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("messages: %w", err)
+	}
+	own, err := actors.ParseMessages(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return shipped.With(own), nil
+}
+
+// unlock reads the secret, without which nothing can be signed or believed.
+func (h *host) unlock() error {
+	secret, _, err := h.net.Secret(h.env)
+	if err != nil {
+		return err
+	}
+	previous, _, err := h.net.PreviousSecret(h.env)
+	if err != nil {
+		return err
+	}
+	current, err := events.NewKey(secret)
+	if err != nil {
+		return err
+	}
+	h.secret, h.keys = secret, events.NewKeyring(current)
+	if previous == nil {
+		return nil
+	}
+	old, err := events.NewKey(previous)
+	if err != nil {
+		return err
+	}
+	h.keys = events.NewKeyring(current, old)
+	return nil
+}
+
+// identity is a fresh life of one role of this process. Here alone the program meets the
+// wall clock and makes ids.
+func (h *host) identity(kind events.SourceKind, id events.HostID) actors.Identity {
+	return actors.Identity{
+		Source: events.Source{Kind: kind, ID: id, Incarnation: events.Incarnation(newID())},
+		Keys:   h.keys, Now: time.Now, NewID: newID,
+	}
+}
+
+func newID() [16]byte {
+	id, err := uuid.NewV7()
+	if err != nil {
+		panic("make an id: " + err.Error()) // the system has no randomness: nothing can go on
+	}
+	return id
+}
+
+// dispatcherID is the id under which this process dispatches, and how it holds its players;
+// empty when it does not dispatch.
+func (h *host) dispatcherID() (events.HostID, events.SessionKind) {
+	switch {
+	case h.self.IsProxy():
+		return events.HostID(h.self.ProxyID), events.KindEdge
+	case h.self.IsBackend() && h.net.Direct():
+		return events.HostID(h.self.ServerID), events.KindDirect
+	}
+	return "", ""
+}
+
+// roleOf is what a host's login may do.
+func roleOf(n *network.Network, x network.Host) streams.Role {
+	switch {
+	case x.IsEdge(), x.IsRelay(), x.IsBackend() && n.Direct():
+		return streams.RoleDispatcher
+	case x.IsBackend():
+		return streams.RoleBackend
+	}
+	return streams.RoleAuditor
+}
+
+func (h *host) timing() actors.Timing {
+	n := h.net
+	return actors.Timing{
+		TTL:            n.Reservation.TTLSeconds.Duration(),
+		ClaimReanimate: n.Reservation.ClaimReanimateMs.Duration(),
+		Sweep:          n.Reservation.SweepIntervalMs.Duration(),
+		ArrivalWindow:  atLeastNothing(n.Reservation.ArrivalWindowMs.Duration()),
+		Stale:          n.LoadBalancer.StaleAfterMs.Duration(),
+		AttemptTimeout: n.LoadBalancer.AttemptTimeoutMs.Duration(),
+		MoveTimeout:    n.LoadBalancer.MoveTimeoutMs.Duration(),
+		Cooldown:       atLeastNothing(n.LoadBalancer.CooldownMs.Duration()),
+		MaxRetries:     n.LoadBalancer.MaxRetries,
+		Grace:          atLeastNothing(n.Line.GraceSeconds.Duration()),
+		MaxAge:         n.Line.MaxAgeSeconds.Duration(),
+	}
+}
+
+// atLeastNothing keeps a 0 of the file from being taken for "not given".
+func atLeastNothing(d time.Duration) time.Duration { return max(d, time.Nanosecond) }

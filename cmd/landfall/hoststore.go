@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/landfall/landfall/cmd/landfall/network"
+	"github.com/landfall/landfall/events"
+	"github.com/landfall/landfall/streams"
+	"github.com/landfall/landfall/streams/embedded"
+)
+
+// createdByUp stands in the store; a demo's store is another thing.
+const createdByUp = "up"
+
+// startPatience is how long a host waits for a store that nobody serves yet: hosts of a
+// network start in any order.
+const startPatience = 365 * 24 * time.Hour
+
+// hostStore is this process's way to the log: the store itself when it is the carrier, and a
+// connection for each id it speaks under.
+type hostStore struct {
+	h      *host
+	server *embedded.Server // nil: somebody else carries the store
+	shared *streams.Store   // of the carrier, for all its roles
+	byID   map[events.HostID]*streams.Store
+}
+
+// openStore opens the store if this process carries it. Close must be called.
+func (h *host) openStore(ctx context.Context) (*hostStore, error) {
+	s := &hostStore{h: h, byID: map[events.HostID]*streams.Store{}}
+	if !h.self.Carrier {
+		return s, nil
+	}
+	var err error
+	if s.server, err = embedded.Open(ctx, h.embeddedConfig()); err != nil {
+		return nil, h.storeError(err)
+	}
+	if s.shared, err = connectReady(ctx, s.server.Connection(), h.log); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	h.log.Info("store opened", "dir", s.server.Dir(), "url", s.server.URL(), "durability", h.net.Store.Durability)
+	return s, nil
+}
+
+func (h *host) storeError(err error) error {
+	if errors.Is(err, embedded.ErrLocked) {
+		return fmt.Errorf("store.dir %s: another process has it open: stop that one, or give this network a store.dir of its own", h.net.File(h.net.Store.Dir))
+	}
+	return err
+}
+
+func (h *host) embeddedConfig() embedded.Config {
+	n := h.net
+	c := embedded.Config{
+		Dir: n.File(n.Store.Dir), Network: n.Network.Name, Creator: createdByUp, Settings: h.settings(),
+		Lazy: n.Store.Durability == "lazy", MaxBytes: n.Store.MaxBytes, Users: h.logins(), Logger: h.log.With("store", "embedded"),
+	}
+	if n.Store.Carrier != "" {
+		c.Listen = n.Store.Listen
+	}
+	if c.Lazy {
+		h.log.Warn("store.durability lazy: facts that were acknowledged can be lost in a power cut")
+	}
+	return c
+}
+
+func (h *host) settings() streams.Settings {
+	s := h.net.Store
+	return streams.Settings{Replicas: s.Replicas, Storage: streams.StorageKind(s.Storage), Retention: s.Retention, TelemetryRetention: s.TelemetryRetention}
+}
+
+// logins are those of all hosts of the file, by their roles, and that of the reading verbs.
+func (h *host) logins() []embedded.User {
+	users := []embedded.User{readerLogin(h.secret)}
+	for id, x := range h.net.Hosts {
+		role := roleOf(h.net, x)
+		name, password := streams.Login(h.secret, role, events.HostID(id))
+		users = append(users, embedded.User{Role: role, ID: events.HostID(id), Name: name, Password: password})
+	}
+	return users
+}
+
+// as gives the connection of one of this process's ids. It waits until the store can be
+// reached and is as network.yml says.
+func (s *hostStore) as(ctx context.Context, id events.HostID, x network.Host) (*streams.Store, error) {
+	if s.shared != nil {
+		return s.shared, nil
+	}
+	if st, ok := s.byID[id]; ok {
+		return st, nil
+	}
+	h := s.h
+	role := roleOf(h.net, x)
+	user, password := streams.Login(h.secret, role, id)
+	st, err := connectReady(ctx, streams.Config{
+		URL: h.net.Store.URL, Role: role, ID: id, User: user, Password: password,
+		Network: h.net.Network.Name, Creator: createdByUp, Settings: h.settings(),
+		Carrier: h.net.Store.Mode == "external" && role == streams.RoleDispatcher, NoRead: role == streams.RoleBackend,
+		Patience: startPatience, Logger: h.log,
+	}, h.log)
+	if err != nil {
+		return nil, err
+	}
+	h.log.Info("store connected", "url", h.net.Store.URL, "as", user)
+	s.byID[id] = st
+	return st, nil
+}
+
+// connectReady connects and holds the streams against network.yml. A backend may not look
+// at them: its first heartbeat shows whether they are there.
+func connectReady(ctx context.Context, c streams.Config, log *slog.Logger) (*streams.Store, error) {
+	remark := time.AfterFunc(3*time.Second, func() {
+		log.Warn("the store does not answer yet, trying on: is the host that carries it up?", "url", c.URL)
+	})
+	defer remark.Stop()
+	st, err := streams.Connect(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if c.NoRead {
+		return st, nil
+	}
+	if err := st.Ensure(ctx); err != nil {
+		return nil, errors.Join(err, st.Close())
+	}
+	return st, nil
+}
+
+// Close ends the connections, and then the store. Callers have ended all that uses them.
+func (s *hostStore) Close() error {
+	var err error
+	for _, st := range s.byID {
+		err = errors.Join(err, st.Close())
+	}
+	if s.shared != nil {
+		err = errors.Join(err, s.shared.Close())
+	}
+	if s.server != nil {
+		err = errors.Join(err, s.server.Close())
+	}
+	return err
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/landfall/landfall/actors"
+	"github.com/landfall/landfall/actors/rcon"
+	"github.com/landfall/landfall/cmd/landfall/network"
+	"github.com/landfall/landfall/events"
+	"github.com/landfall/landfall/streams"
+)
+
+// sidecar makes the backend of this process: a stock game server behind its RCON. Nothing
+// is dialled yet.
+func (h *host) sidecar(st *streams.Store) (*actors.Backend, error) {
+	id, x := h.self.ServerID, h.self.Server
+	world, err := h.world(id, x)
+	if err != nil {
+		return nil, err
+	}
+	h.log.Info("backend", "id", id, "rcon", x.RCON.Address, "advertise", x.Advertise, "public", x.PublicAddress, "regions", slices.Sorted(maps.Keys(x.Regions)))
+	return actors.NewBackend(actors.BackendConfig{
+		Identity: h.identity(events.SourceBackend, events.HostID(id)),
+		Log:      st, Bus: st, World: world, Logger: h.log, Timing: h.timing(),
+		Regions: regionsOf(x), Advertise: x.Advertise, Public: x.PublicAddress, Adapter: "rcon", Version: buildInfo().Version,
+		Messages: h.messages, Allowed: allowedAddresses(h.net), HeartbeatEvery: h.net.Heartbeat.IntervalMs.Duration(),
+	})
+}
+
+func (h *host) world(id string, x network.Host) (actors.World, error) {
+	if x.RCON == nil {
+		return nil, fmt.Errorf("hosts.%s.rcon: is missing, so there is no game server that this process could serve; give the address and password file of its RCON", id)
+	}
+	path := h.net.File(x.RCON.PasswordFile)
+	password, err := os.ReadFile(path) //nolint:gosec // the operator names the file
+	if err != nil {
+		return nil, fmt.Errorf("hosts.%s.rcon.passwordFile: %w; put the value of rcon.password of server.properties into it", id, err)
+	}
+	s, err := rcon.New(rcon.Config{
+		Address: x.RCON.Address, Password: strings.TrimSpace(string(password)), Regions: regionNames(h.net),
+		StateDir: filepath.Join(h.net.File(h.net.Store.Dir)+"-hosts", id), Log: h.log.With("backend", id),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if h.net.Triggers.Command.Enabled {
+		return s, nil
+	}
+	return deaf{World: s, log: h.log, refusal: h.messages.Text("refused."+string(events.Disabled), nil)}, nil
+}
+
+// regionNames are the regions of the whole network: a player may name one of any server.
+func regionNames(n *network.Network) []string {
+	names := map[string]bool{}
+	for _, x := range n.Hosts {
+		for name := range x.Regions {
+			names[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+func regionsOf(x network.Host) []actors.Region {
+	var out []actors.Region
+	for name, r := range x.Regions {
+		region := actors.Region{
+			Name: name, World: r.World, CentreX: r.Centre[0], CentreZ: r.Centre[1],
+			MinRadius: r.MinRadius, MaxRadius: r.MaxRadius, Keep: r.Keep,
+		}
+		for _, a := range r.Exclude {
+			region.Exclude = append(region.Exclude, actors.Area{MinX: a.Min[0], MinZ: a.Min[1], MaxX: a.Max[0], MaxZ: a.Max[1]})
+		}
+		out = append(out, region)
+	}
+	return out
+}
+
+// allowedAddresses tells which addresses players may be sent to, whoever asks: the domain of
+// the edges with a token before it, and the addresses of the file's own servers.
+func allowedAddresses(n *network.Network) func(address string) bool {
+	servers := map[string]bool{}
+	edges := false
+	for _, x := range n.Hosts {
+		servers[x.Advertise], servers[x.PublicAddress] = true, true
+		edges = edges || x.IsEdge()
+	}
+	delete(servers, "")
+	return func(address string) bool {
+		if servers[address] {
+			return true
+		}
+		host, port, err := net.SplitHostPort(address)
+		if err != nil || !edges || port != strconv.Itoa(n.Edge.Port) {
+			return false
+		}
+		if host == n.Edge.Domain {
+			return true
+		}
+		label, ok := strings.CutSuffix(host, "."+n.Edge.Domain)
+		_, err = events.ParseToken(label)
+		return ok && err == nil && strings.HasPrefix(label, "r-")
+	}
+}
+
+// deaf is a World whose command is switched off: who asks is told so.
+type deaf struct {
+	actors.World
+
+	log     *slog.Logger
+	refusal string
+}
+
+// Run implements actors.World.
+func (d deaf) Run(ctx context.Context, h actors.WorldEvents) error {
+	return d.World.Run(ctx, deafEvents{h, d, ctx})
+}
+
+type deafEvents struct {
+	actors.WorldEvents
+
+	world deaf
+	ctx   context.Context //nolint:containedctx // of the Run that made it: Asked has none
+}
+
+// Asked implements actors.WorldEvents.
+func (e deafEvents) Asked(p actors.Player, _ string) {
+	if err := e.world.Tell(e.ctx, p, e.world.refusal); err != nil && !errors.Is(err, context.Canceled) {
+		e.world.log.Warn("answer not shown", "player", p.ID, "error", err)
+	}
+}
