@@ -39,7 +39,7 @@ func askSigned[A any](ctx context.Context, i Identity, bus Bus, subject string, 
 	call := events.Call{ID: i.NewID(), Source: i.Source, Deadline: max(deadline, time.Millisecond)}
 	w, err := events.SealCall(i.Keys, call, i.Now(), subject, body)
 	if err != nil {
-		return answer, "", err
+		return answer, "", fmt.Errorf("%w: %w", ErrNotSent, err)
 	}
 	back, err := bus.Ask(ctx, subject, w)
 	if err != nil {

@@ -279,7 +279,7 @@ func (d *Dispatcher) askMove(ctx context.Context, origin events.HostID, q events
 	ctx, cancel := context.WithTimeout(ctx, d.timing.MoveTimeout)
 	defer cancel()
 	answer, err := ask[events.Answer](ctx, d.Identity, d.bus, events.ToBackend(origin, events.VerbMove), q)
-	if errors.Is(err, events.ErrNobody) {
+	if errors.Is(err, events.ErrNobody) || errors.Is(err, ErrNotSent) {
 		return events.Answer{Code: events.Refused, Detail: "the server " + string(origin) + " does not answer"}
 	}
 	if err != nil {

@@ -28,13 +28,13 @@ type World struct {
 	queue   []happening
 	wake    chan struct{}
 	faults  Faults
-	tells   []Tell
+	placed  map[Placement]int
 }
 
-// Tell is one line shown to a player.
-type Tell struct {
+// Placement is a player who was put on a coordinate.
+type Placement struct {
 	Player events.PlayerID
-	Text   string
+	At     events.Position
 }
 
 // Faults of a World. A nil hook is no fault.
@@ -65,7 +65,7 @@ func NewWorld(id events.HostID, maxPlayers int, delay time.Duration) *World {
 	w := &World{
 		id: id, maxPlayers: maxPlayers, delay: delay, life: 1, players: map[events.PlayerID]*Client{},
 		at: map[events.PlayerID]events.Position{}, loaded: map[events.Position]bool{}, unsafe: map[events.Position]bool{},
-		wake: make(chan struct{}, 1),
+		wake: make(chan struct{}, 1), placed: map[Placement]int{},
 	}
 	w.queue = append(w.queue, happening{up: true, life: 1})
 	return w
@@ -275,6 +275,7 @@ func (w *World) Place(ctx context.Context, p actors.Player, at events.Position) 
 		}
 	}
 	w.at[p.ID] = at
+	w.placed[Placement{p.ID, at}]++
 	c.placed(w.id, at)
 	return at, nil
 }
@@ -310,9 +311,15 @@ func (w *World) Tell(_ context.Context, p actors.Player, text string) error {
 	if c == nil {
 		return actors.ErrNotHere
 	}
-	w.tells = append(w.tells, Tell{Player: p.ID, Text: text})
 	c.heard(text)
 	return nil
+}
+
+// Placed counts how often a player was put on a coordinate here.
+func (w *World) Placed(p Placement) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.placed[p]
 }
 
 // Where tells where a player stands.

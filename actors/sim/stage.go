@@ -1,0 +1,222 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/landfall/landfall/actors"
+	"github.com/landfall/landfall/events"
+)
+
+// domain is where the clients of a simulated network reconnect.
+const domain = "play.sim.invalid"
+
+// StageConfig makes a Stage.
+type StageConfig struct {
+	Proxies  []events.HostID
+	Backends []events.HostID
+	Keep     int           // coordinates each backend keeps ready
+	Seats    int           // players each backend takes
+	Tick     time.Duration // what an act on a game server costs
+	Timing   actors.Timing
+	// Connect gives the connection of one host; the caller closes it after Run.
+	Connect  func(ctx context.Context, kind events.SourceKind, id events.HostID) (Conn, error)
+	Identity func(kind events.SourceKind, id events.HostID) actors.Identity
+	Logger   *slog.Logger
+	Version  string
+}
+
+// Stage is a whole simulated network: its hosts run the real dispatchers and backends.
+type Stage struct {
+	cfg   StageConfig
+	net   *Network
+	ready chan struct{}
+
+	mu      sync.Mutex
+	proxies map[events.HostID]*proxy
+	worlds  map[events.HostID]*World
+}
+
+// proxy is one dispatcher with its edge.
+type proxy struct {
+	dispatcher *actors.Dispatcher
+	edge       *Edge
+	cable      *cable
+	end        context.CancelFunc
+	dead       bool
+}
+
+// NewStage makes a network; Run brings it to life. The clients live until ctx ends.
+func NewStage(ctx context.Context, cfg StageConfig) *Stage {
+	return &Stage{
+		cfg: cfg, net: NewNetwork(ctx, 30*time.Millisecond), ready: make(chan struct{}),
+		proxies: map[events.HostID]*proxy{}, worlds: map[events.HostID]*World{},
+	}
+}
+
+// RegionOf is the one region that a simulated backend offers.
+func RegionOf(backend events.HostID) string { return "region-of-" + string(backend) }
+
+// Run runs every host until ctx ends, or one of them fails. It returns when all have ended.
+func (s *Stage) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	failed := make(chan error, len(s.cfg.Proxies)+len(s.cfg.Backends))
+	spawn := func(what string, run func(context.Context) error, ctx context.Context) {
+		wg.Go(func() {
+			if err := run(ctx); err != nil && ctx.Err() == nil {
+				failed <- fmt.Errorf("%s: %w", what, err)
+				cancel()
+			}
+		})
+	}
+	err := s.raise(ctx, spawn)
+	if err != nil {
+		cancel()
+	} else {
+		close(s.ready)
+	}
+	wg.Wait()
+	close(failed)
+	for e := range failed {
+		err = errors.Join(err, e)
+	}
+	return err
+}
+
+// raise starts every host and waits until all of them can work.
+func (s *Stage) raise(ctx context.Context, spawn func(string, func(context.Context) error, context.Context)) error {
+	for _, id := range s.cfg.Proxies {
+		p, hostCtx, err := s.addProxy(ctx, id)
+		if err != nil {
+			return err
+		}
+		spawn(string(id), p.dispatcher.Run, hostCtx)
+	}
+	for _, id := range s.cfg.Backends {
+		b, err := s.addBackend(ctx, id)
+		if err != nil {
+			return err
+		}
+		spawn(string(id), b.Run, ctx)
+	}
+	return s.awaitReady(ctx)
+}
+
+func (s *Stage) addProxy(ctx context.Context, id events.HostID) (*proxy, context.Context, error) {
+	conn, err := s.cfg.Connect(ctx, events.SourceEdge, id)
+	if err != nil {
+		return nil, nil, fmt.Errorf("connect %s: %w", id, err)
+	}
+	p := &proxy{cable: &cable{Conn: conn}}
+	p.dispatcher, err = actors.NewDispatcher(actors.DispatcherConfig{
+		Identity: s.cfg.Identity(events.SourceEdge, id), Log: p.cable, Bus: p.cable, Logger: s.cfg.Logger, Timing: s.cfg.Timing,
+		Kind: events.KindEdge, Domain: domain, Port: 25565, Players: func() int { return p.edge.Players() }, Version: s.cfg.Version,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	p.edge = s.net.AddEdge(id, p.dispatcher)
+	hostCtx, end := context.WithCancel(ctx)
+	p.end = end
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.proxies[id] = p
+	return p, hostCtx, nil
+}
+
+func (s *Stage) addBackend(ctx context.Context, id events.HostID) (*actors.Backend, error) {
+	conn, err := s.cfg.Connect(ctx, events.SourceBackend, id)
+	if err != nil {
+		return nil, fmt.Errorf("connect %s: %w", id, err)
+	}
+	w := NewWorld(id, s.cfg.Seats, s.cfg.Tick)
+	s.net.AddWorld(w)
+	s.mu.Lock()
+	s.worlds[id] = w
+	s.mu.Unlock()
+	return actors.NewBackend(actors.BackendConfig{
+		Identity: s.cfg.Identity(events.SourceBackend, id), Log: conn, Bus: conn, World: w, Logger: s.cfg.Logger, Timing: s.cfg.Timing,
+		Regions:   []actors.Region{{Name: RegionOf(id), World: "minecraft:overworld", MinRadius: 500, MaxRadius: 5000, Keep: s.cfg.Keep}},
+		Advertise: WorldAddress(id), Public: WorldAddress(id), Adapter: "sim", Version: s.cfg.Version,
+	})
+}
+
+// awaitReady waits until every dispatcher is live and sees every backend ready.
+func (s *Stage) awaitReady(ctx context.Context) error {
+	for {
+		if s.allReady() {
+			return nil
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (s *Stage) allReady() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.proxies {
+		if p.dead {
+			continue
+		}
+		if !p.dispatcher.Ready() {
+			return false
+		}
+		for _, id := range s.cfg.Backends {
+			b := p.dispatcher.View().Fleet().Backend(id)
+			if b == nil || !b.Live || b.State != events.Ready || b.Kept() == 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Ready is closed once every host can work.
+func (s *Stage) Ready() <-chan struct{} { return s.ready }
+
+// Net is the world outside the hosts.
+func (s *Stage) Net() *Network { return s.net }
+
+// Kill ends a proxy as kill -9 does: nothing leaves it any more, its connections break.
+func (s *Stage) Kill(id events.HostID) {
+	s.mu.Lock()
+	p := s.proxies[id]
+	p.dead = true
+	s.mu.Unlock()
+	p.cable.cut()
+	p.edge.Kill()
+	p.end()
+}
+
+// Observer is a dispatcher that is alive, to read from; nil when there is none.
+func (s *Stage) Observer() *actors.Dispatcher {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range s.cfg.Proxies {
+		if p := s.proxies[id]; p != nil && !p.dead {
+			return p.dispatcher
+		}
+	}
+	return nil
+}
+
+// Worlds are the game servers, by their backends.
+func (s *Stage) Worlds() map[events.HostID]*World {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make(map[events.HostID]*World, len(s.worlds))
+	for id, w := range s.worlds {
+		out[id] = w
+	}
+	return out
+}
