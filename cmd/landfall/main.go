@@ -87,8 +87,8 @@ func statusOf(err error) int {
 
 // oneLine is an error as one line: joined errors stand behind each other.
 func oneLine(err error) string {
-	if err == nil {
-		return ""
+	if err == nil || errors.Is(err, context.Canceled) {
+		return "" // whoever interrupts knows it
 	}
 	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }
@@ -106,6 +106,7 @@ Exit status: 0 done, 1 failed, 64 wrong command line, 130 interrupted; a verb's 
 		Args:          knownVerb,
 		RunE:          needsVerb,
 	}
+	root.SuggestionsMinimumDistance = 2
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usageError("%w; see `%s --help`", err, c.CommandPath())

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/landfall/landfall/events"
+)
+
+// describe tells a fact in one line.
+func describe(f events.Fact) string {
+	switch f := f.(type) {
+	case events.TransferFact:
+		return describeTransfer(f)
+	case *events.SessionOpened:
+		return "on " + describeSession(f.Session)
+	case *events.SessionRefreshed:
+		return "still on " + describeSession(f.Session)
+	case *events.SessionClosed:
+		return "was on " + describeSession(f.Session) + reason(": ", f.Reason)
+	case *events.KillSet:
+		return fmt.Sprintf("transfers are switched %s by %s%s", onOff(!f.On), f.Who, reason(": ", f.Why))
+	case *events.DrainSet:
+		return fmt.Sprintf("drain of %s is %s, by %s%s", f.Host, onOff(f.On), f.Who, reason(": ", f.Why))
+	case *events.Rejected:
+		return describeRejected(f)
+	case *events.BackendBeat:
+		return fmt.Sprintf("%s, %d of %d players, %d kept, promise %d", f.State, f.Players, f.MaxPlayers, f.Kept(), f.Promise)
+	case *events.ProxyBeat:
+		return fmt.Sprintf("%s, %d players, %d in flight, folded %d", f.State, f.Players, f.InFlight, f.Folded)
+	}
+	return ""
+}
+
+func describeTransfer(f events.TransferFact) string {
+	switch f := f.(type) {
+	case *events.Requested:
+		return fmt.Sprintf("%s wants %s (%s%s)", f.Name, describeWish(f.Wish), f.Trigger, reason(", from ", string(f.Origin)))
+	case *events.Reserved:
+		return fmt.Sprintf("token %d: %s %s at %s, for %s, promise %d", f.Attempt, f.Server, f.Region, describePosition(f.At), millis(f.TTLMs), f.Promise)
+	case *events.Claimed:
+		return fmt.Sprintf("token %d: %s moves the player%s", f.Attempt, f.Dispatcher, reason(" away from ", string(f.From)))
+	case *events.Transferred:
+		return fmt.Sprintf("token %d: move by %s %s", f.Attempt, f.How, f.Result)
+	case *events.Consumed:
+		return fmt.Sprintf("token %d: arrived on %s", f.Attempt, f.Server)
+	case *events.Completed:
+		return fmt.Sprintf("token %d: stands at %s", f.Attempt, describePosition(f.At))
+	case *events.Released:
+		return fmt.Sprintf("token %d: given back, %s%s", f.Attempt, f.Reason, reason(": ", f.Detail))
+	case *events.Expired:
+		return fmt.Sprintf("token %d: %s", f.Attempt, f.Reason)
+	case *events.Reopened:
+		return fmt.Sprintf("token %d: claim %d taken back, claimer %s (last beat %d, silent for %s)", f.Attempt, f.Claim, f.Evidence, f.LastBeat, millis(f.SilenceMs))
+	case *events.Waitlisted:
+		return "nobody can serve this now: the player keeps the place in line"
+	case *events.Failed:
+		return string(f.Code) + reason(": ", f.Detail)
+	case *events.Cancelled:
+		return string(f.Code) + reason(": ", f.Detail)
+	case *events.Superseded:
+		return "by transfer " + f.By.String()
+	}
+	return ""
+}
+
+func describeWish(w events.Wish) string {
+	var parts []string
+	for _, p := range []struct{ name, value string }{{"region ", w.Region}, {"world ", w.World}, {"server ", string(w.Pin)}} {
+		if p.value != "" {
+			parts = append(parts, p.name+p.value)
+		}
+	}
+	if len(parts) == 0 {
+		return "any place"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func describePosition(p events.Position) string {
+	return fmt.Sprintf("%s %s %s in %s", number(p.X), number(p.Y), number(p.Z), p.World)
+}
+
+func describeSession(s events.Session) string {
+	return fmt.Sprintf("%s as %s, held by %s %s", s.Server, s.Name, s.Kind, s.Holder)
+}
+
+func describeRejected(r *events.Rejected) string {
+	text := fmt.Sprintf("%s: %s", r.Code, r.Subject)
+	if r.At != 0 {
+		text += fmt.Sprintf(" at %d", r.At)
+	}
+	return text + reason(": ", r.Detail)
+}
+
+// describeDecision tells a choice in one line; its scores are for explain.
+func describeDecision(d events.Decision) string {
+	text := "nobody qualifies"
+	if len(d.Candidates) > 0 {
+		best := d.Candidates[0]
+		text = fmt.Sprintf("%s %s, best of %s", best.Server, best.Region, plural(len(d.Candidates), "candidate"))
+	}
+	for i, out := range d.Filtered {
+		text += []string{"; ruled out: ", ", "}[min(i, 1)] + fmt.Sprintf("%d %s (%s)", out.Count, out.Code, strings.Join(out.Examples, " "))
+	}
+	return fmt.Sprintf("%s; snapshot %d, %d ms old, policy %s", text, d.Snapshot, d.AgeMs, d.Policy)
+}
+
+func reason(before, text string) string {
+	if text == "" {
+		return ""
+	}
+	return before + text
+}
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}
+
+func millis(ms int64) string { return number(float64(ms)/1000) + " s" }
+
+// number has no exponent: coordinates are read off it.
+func number(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
+
+// attemptOf is the token that a fact is about; ok is false for facts about the whole transfer.
+func attemptOf(f events.Fact) (n int, ok bool) {
+	switch f := f.(type) {
+	case *events.Reserved:
+		return f.Attempt, true
+	case *events.Claimed:
+		return f.Attempt, true
+	case *events.Transferred:
+		return f.Attempt, true
+	case *events.Consumed:
+		return f.Attempt, true
+	case *events.Completed:
+		return f.Attempt, true
+	case *events.Released:
+		return f.Attempt, true
+	case *events.Expired:
+		return f.Attempt, true
+	case *events.Reopened:
+		return f.Attempt, true
+	default:
+		return 0, false
+	}
+}
+
+// decisionOf is the choice that a fact records, nil when it records none.
+func decisionOf(f events.Fact) *events.Decision {
+	switch f := f.(type) {
+	case *events.Reserved:
+		return &f.Decision
+	case *events.Waitlisted:
+		return &f.Decision
+	case *events.Failed:
+		return f.Decision
+	default:
+		return nil
+	}
+}
+
+// hostsOf are the hosts that a fact names.
+func hostsOf(f events.Fact) []events.HostID {
+	switch f := f.(type) {
+	case *events.Requested:
+		return []events.HostID{f.Origin, f.Wish.Pin}
+	case *events.Reserved:
+		return []events.HostID{f.Server}
+	case *events.Claimed:
+		return []events.HostID{f.Dispatcher, f.From}
+	case *events.Consumed:
+		return []events.HostID{f.Server}
+	case *events.SessionOpened:
+		return []events.HostID{f.Session.Holder, f.Session.Server}
+	case *events.SessionRefreshed:
+		return []events.HostID{f.Session.Holder, f.Session.Server}
+	case *events.SessionClosed:
+		return []events.HostID{f.Session.Holder, f.Session.Server}
+	case *events.DrainSet:
+		return []events.HostID{f.Host}
+	default:
+		return nil // beats name themselves as their source
+	}
+}

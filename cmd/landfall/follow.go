@@ -1,0 +1,225 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/landfall/landfall/events"
+	"github.com/landfall/landfall/streams"
+)
+
+// lookEvery is how often a directory is asked who has it open.
+const lookEvery = 100 * time.Millisecond
+
+// holderFile is where the process that has a directory open says so.
+const holderFile = "holder.json"
+
+var (
+	errFull  = errors.New("as many lines as were wanted")
+	errMoved = errors.New("another process has the store now, or none")
+)
+
+// follow goes on where begin ended, until ctx ends or the limit is reached: neither is an
+// error. It closes store. A directory is never held open while waiting: whoever carries the
+// store must be able to come back.
+func (t *tail) follow(ctx context.Context, src source, store *reader) error {
+	holder := src.holder()
+	err := t.marks(ctx, store)
+	for err == nil {
+		if store.shared {
+			err = t.attend(ctx, src, holder, store)
+		} else {
+			t.note(fmt.Sprintf("store %s is not running: waiting for it", src))
+			holder, err = nil, errMoved
+		}
+		err = errors.Join(ignore(err, errMoved), store.Close())
+		if err == nil {
+			store, holder, err = src.await(ctx, holder)
+		}
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return ignore(err, errFull)
+}
+
+func ignore(err, what error) error {
+	if errors.Is(err, what) {
+		return nil
+	}
+	return err
+}
+
+// marks notes for each bucket the record that the tail goes on from.
+func (t *tail) marks(ctx context.Context, log history) error {
+	for b, p := range t.at {
+		p.cursor = events.Cursor{Seq: p.state.Last, Incarnation: p.state.Incarnation}
+		if p.state.Last == 0 {
+			continue
+		}
+		for r, err := range log.History(ctx, b, streams.Range{After: p.state.Last - 1, UpTo: p.state.Last}) {
+			if err != nil {
+				return err
+			}
+			p.cursor.ID = r.EventID()
+		}
+	}
+	return nil
+}
+
+// attend follows every bucket on one life of the store. It always ends with an error:
+// errMoved when the store is to be looked for again.
+func (t *tail) attend(ctx context.Context, src source, holder []byte, store *reader) error {
+	group, ctx := errgroup.WithContext(ctx)
+	var mu sync.Mutex
+	for _, b := range t.buckets {
+		group.Go(func() error {
+			return store.Tail(ctx, b, t.at[b].start(), &follower{tail: t, bucket: b, mu: &mu})
+		})
+	}
+	if src.dir != "" {
+		group.Go(func() error {
+			_, err := src.change(ctx, holder)
+			if err == nil {
+				err = errMoved
+			}
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+func (p *position) start() events.TailStart {
+	return events.TailStart{Mode: events.TailResume, Cursor: p.cursor}
+}
+
+// holder is who has the directory open, nil when nobody says so.
+func (s source) holder() []byte {
+	if s.dir == "" {
+		return nil
+	}
+	raw, err := os.ReadFile(filepath.Join(s.dir, holderFile))
+	if err != nil {
+		return nil
+	}
+	return raw
+}
+
+// change waits until the directory's holder is another than was, or none.
+func (s source) change(ctx context.Context, was []byte) (now []byte, err error) {
+	err = backoff.Retry(func() error {
+		if now = s.holder(); bytes.Equal(now, was) {
+			return errMoved
+		}
+		return nil
+	}, backoff.WithContext(backoff.NewConstantBackOff(lookEvery), ctx))
+	return now, err
+}
+
+// await waits for another process to open the directory, and connects to it.
+func (s source) await(ctx context.Context, was []byte) (*reader, []byte, error) {
+	for {
+		now, err := s.change(ctx, was)
+		if err != nil {
+			return nil, nil, err
+		}
+		was = now
+		if now == nil {
+			continue
+		}
+		store, err := s.open(ctx, nil)
+		if err == nil && store.shared {
+			return store, now, nil
+		}
+		if err == nil { // it has ended meanwhile, so this process opened the directory itself
+			err = store.Close()
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+// follower shows one bucket as it grows.
+type follower struct {
+	tail   *tail
+	bucket events.Bucket
+	mu     *sync.Mutex // the followers of one tail write in turn
+}
+
+// Begin implements events.Follower.
+func (f *follower) Begin(s events.StreamState, fork bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p := f.tail.at[f.bucket]
+	switch {
+	case fork:
+		f.tail.note(fmt.Sprintf("%s is not the log that was read before: showing it anew from sequence %d", f.bucket, s.First))
+		p.last, p.keys, p.cursor = 0, map[string]events.EventID{}, events.Cursor{}
+	case f.bucket != events.Fleet && s.First > p.last+1:
+		f.tail.note(fmt.Sprintf("%s: %s gone (retention) before they were shown: after sequence %d the first held is %d", f.bucket, plural(s.First-p.last-1, "message"), p.last, s.First))
+	}
+	p.state, p.cursor.Incarnation = s, s.Incarnation
+}
+
+// Record implements events.Follower.
+func (f *follower) Record(r events.Record) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p := f.tail.at[f.bucket]
+	if p.has(f.bucket, r) {
+		return nil
+	}
+	if err := f.tail.show(f.tail.opener.open(r)); err != nil {
+		return err
+	}
+	p.cursor.Seq, p.cursor.ID = r.Seq, r.EventID()
+	if f.tail.full() {
+		return errFull
+	}
+	if p.live {
+		return f.tail.flush()
+	}
+	return nil
+}
+
+// has tells that a record was shown before: heartbeats are always given again, from the
+// newest of each key, and their sequences say nothing.
+func (p *position) has(b events.Bucket, r events.Record) bool {
+	if b == events.Fleet {
+		return p.keys[r.Key] == r.EventID()
+	}
+	return r.Seq <= p.last
+}
+
+// Live implements events.Follower.
+func (f *follower) Live(last uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p := f.tail.at[f.bucket]
+	p.live = true
+	if f.bucket != events.Fleet {
+		p.last = max(p.last, last)
+	}
+	f.tail.note(fmt.Sprintf("%s: following, at sequence %d", f.bucket, p.last))
+	if err := f.tail.flush(); err != nil {
+		f.tail.note(err.Error())
+	}
+}
+
+// Blind implements events.Follower.
+func (f *follower) Blind(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.tail.at[f.bucket].live = false
+	f.tail.note(fmt.Sprintf("%v: waiting for the store", err))
+}

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/landfall/landfall/events"
+)
+
+// replayFlags are the command line of replay.
+type replayFlags struct {
+	storeFlags
+	explain  bool
+	json     bool
+	sessions bool
+}
+
+func newReplay() *cobra.Command {
+	var f replayFlags
+	c := &cobra.Command{
+		Use:   "replay",
+		Short: "Tell the story of one transfer: what was decided, why, and how it ended",
+		Long: `Tells the story of one transfer as the log has it, folded exactly as the dispatchers fold it:
+request, choice, reservation, claim, move, arrival, end; what did not happen where it belongs;
+audit entries that name the transfer; the player's sessions meanwhile. Ages are counted from
+the request by the stream's clock; lines of different buckets are merged by stored time.
+Nothing is written, nobody is moved.
+
+Exit status: 0 the log is consistent, 1 not found (or it could not be read), 2 the log is
+inconsistent: it holds facts that the fold refuses, each named with its sequence,
+3 incomplete because of retention, 64 wrong command line, 130 interrupted.`,
+		Example: `  landfall replay player steve
+  landfall replay token r-0190c5b27d5e7c3a9d530b5a0d1f2e3c-1 --explain
+  landfall replay transfer 0190c5b2-7d5e-7c3a-9d53-0b5a0d1f2e3c --json`,
+		Args: knownVerb,
+		RunE: needsVerb,
+	}
+	c.SuggestionsMinimumDistance = 2
+	c.AddCommand(
+		f.verb("token", "the token's transfer: <transfer>-<n>, or r-<32 hex>-<n> as in a host name", "one token", (*replay).token),
+		f.verb("player", "all transfers of a player (name or UUID), and the newest one's story", "one player", (*replay).player),
+		f.verb("transfer", "one transfer, by its id", "one transfer id", (*replay).transfer),
+	)
+	return c
+}
+
+func (f *replayFlags) verb(name, short, what string, tellIt func(*replay, context.Context, string) (int, error)) *cobra.Command {
+	c := &cobra.Command{
+		Use: name + " ID", Short: "Replay " + short, Args: exactly(1, what),
+		RunE: func(c *cobra.Command, args []string) error {
+			return f.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), args[0], tellIt)
+		},
+	}
+	f.add(c)
+	c.Flags().BoolVar(&f.explain, "explain", false, "name the rule of each step, and show the scores of each choice")
+	c.Flags().BoolVar(&f.json, "json", false, "one JSON object a line; the last one has kind \"end\"")
+	c.Flags().BoolVar(&f.sessions, "sessions", true, "show the player's sessions between the steps")
+	return c
+}
+
+func (f *replayFlags) run(ctx context.Context, stdout, stderr io.Writer, arg string, tellIt func(*replay, context.Context, string) (int, error)) (err error) {
+	if err := checkArg(arg); err != nil {
+		return err
+	}
+	src, err := f.find(os.Getenv)
+	if err != nil {
+		return err
+	}
+	o, err := newOpener(src.secrets)
+	if err != nil {
+		return err
+	}
+	store, err := src.open(ctx, nil)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(stdout)
+	r := &replay{log: store, opener: o, out: printer{w: out, json: f.json}, notes: stderr, explain: f.explain, sessions: f.sessions}
+	status, err := tellIt(r, ctx, arg)
+	err = errors.Join(err, out.Flush(), store.Close())
+	if err == nil && status != statusOK {
+		err = exitWith(status, nil) // what is wrong stands on the screen
+	}
+	return err
+}
+
+// replay tells stories from a log that it only reads.
+type replay struct {
+	log      history
+	opener   *opener
+	out      printer
+	notes    io.Writer // for people, beside the rows
+	explain  bool
+	sessions bool
+}
+
+func (r *replay) token(ctx context.Context, arg string) (int, error) {
+	token, err := events.ParseToken(arg)
+	if err != nil {
+		return 0, usageError("%w; for a whole transfer: landfall replay transfer ID", err)
+	}
+	t, err := r.find(ctx, token.Transfer)
+	if err != nil {
+		return 0, err
+	}
+	if err := t.hasToken(token); err != nil {
+		return 0, err
+	}
+	return r.story(ctx, t)
+}
+
+func (r *replay) transfer(ctx context.Context, arg string) (int, error) {
+	id, err := events.ParseID[events.TransferID](arg)
+	if err != nil {
+		return 0, usageError("transfer: %w", err)
+	}
+	t, err := r.find(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	return r.story(ctx, t)
+}
+
+func (r *replay) player(ctx context.Context, arg string) (int, error) {
+	if err := checkPlayer(arg); err != nil {
+		return 0, err
+	}
+	ids, note, err := findPlayer(ctx, r.log, r.opener, arg)
+	if err != nil {
+		return 0, err
+	}
+	r.note(note)
+	if len(ids) > 1 {
+		r.note(fmt.Sprintf("showing %s, who was seen last; for another one give the UUID", ids[0]))
+	}
+	tales, err := r.tales(ctx, ids[0])
+	if err != nil {
+		return 0, err
+	}
+	if len(tales) == 0 {
+		return 0, exitWith(statusFailed, fmt.Errorf("player %s: no transfer in this store", ids[0]))
+	}
+	worst := statusOK
+	for _, t := range tales {
+		worst = worse(worst, t.status())
+		if err := r.out.print(t.listed()); err != nil {
+			return 0, err
+		}
+	}
+	if !r.out.json {
+		fmt.Fprintln(r.out.w)
+	}
+	status, err := r.story(ctx, tales[len(tales)-1])
+	return worse(worst, status), err
+}
+
+// worse is the graver of two statuses: a contradiction outweighs a loss.
+func worse(a, b int) int {
+	if a == statusInconsistent || b == statusOK {
+		return a
+	}
+	return b
+}
+
+// story prints one transfer's timeline and end, and gives the status it deserves.
+func (r *replay) story(ctx context.Context, t *tale) (int, error) {
+	a, err := r.asides(ctx, t)
+	if err != nil {
+		return 0, err
+	}
+	end := t.end()
+	if !r.out.json {
+		fmt.Fprint(r.out.w, end.headline(), "\n\n", timelineHeader, "\n")
+	}
+	for _, s := range t.timeline(a) {
+		if s.explain = r.explain; !r.explain {
+			s.Rule = ""
+		}
+		if err := r.out.print(s); err != nil {
+			return 0, err
+		}
+	}
+	return end.Status, r.out.print(end)
+}
+
+func (r *replay) note(text string) {
+	if text != "" {
+		fmt.Fprintln(r.notes, printable(text))
+	}
+}
+
+// checkArg refuses what no id and no name can be, before a store is opened for it.
+func checkArg(arg string) error {
+	if arg == "" {
+		return usageError("the id is empty")
+	}
+	return nil
+}

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/landfall/landfall/events"
+	"github.com/landfall/landfall/projections"
+)
+
+// longSilence is the shortest pause that a timeline shows.
+const longSilence = 2 * time.Second
+
+// Kinds of step.
+const (
+	stepFact     = "fact"
+	stepDecision = "decision"
+	stepAbsent   = "absent" // something that belongs here and did not happen
+	stepProblem  = "problem"
+	stepSession  = "session"
+	stepAudit    = "audit"
+	stepGap      = "gap"
+)
+
+// step is one line of a timeline.
+type step struct {
+	Kind     string            `json:"kind"`
+	AgeMs    float64           `json:"ageMs"` // since the request, by the stream's clock
+	Seq      uint64            `json:"seq,omitempty"`
+	Stored   *time.Time        `json:"stored,omitempty"`
+	Type     string            `json:"type,omitempty"`
+	Attempt  int               `json:"attempt,omitempty"`
+	Phase    projections.Phase `json:"phase,omitempty"` // after it
+	Source   string            `json:"source,omitempty"`
+	Verified verdict           `json:"verified,omitempty"`
+	Code     events.Code       `json:"code,omitempty"`
+	Text     string            `json:"text"`
+	Rule     string            `json:"rule,omitempty"`
+	Decision *events.Decision  `json:"decision,omitempty"`
+	GapMs    float64           `json:"gapMs,omitempty"`
+
+	explain bool // the text form shows rule and scores
+}
+
+// aside is what else the log says about a transfer's time: the player's sessions, and
+// audit entries that name it.
+type aside struct{ sessions, audit []reading }
+
+// timeline is everything that happened to a transfer, in the order of stored times; facts
+// of one bucket in the order of their sequences.
+func (t *tale) timeline(a aside) []step {
+	start := t.entries[0].Stored
+	facts := make([]reading, len(t.entries))
+	byseq := make(map[uint64]entry, len(t.entries))
+	for i, e := range t.entries {
+		facts[i], byseq[e.Seq] = e.reading, e
+	}
+	var out []step
+	last := start
+	for r := range merged(given(a.sessions), given(a.audit), given(facts)) {
+		if pause := r.Stored.Sub(last); pause > longSilence {
+			out = append(out, step{Kind: stepGap, AgeMs: ms(last.Sub(start)), GapMs: ms(pause), Text: fmt.Sprintf("… %.1f s nothing …", pause.Seconds())})
+		}
+		last = r.Stored
+		steps := asideSteps(r)
+		if r.Bucket == events.Transfers {
+			steps = byseq[r.Seq].steps()
+		}
+		for _, s := range steps {
+			s.AgeMs = ms(r.Stored.Sub(start))
+			out = append(out, s)
+		}
+	}
+	if s := t.state(); s.Phase != "" && !s.Phase.Terminal() {
+		out = append(out, step{Kind: stepAbsent, AgeMs: ms(last.Sub(start)), Phase: s.Phase, Attempt: s.Token.Attempt, Text: absent(s) + " yet: this is where the log ends", Rule: ruleAbsent})
+	}
+	return out
+}
+
+func given(rs []reading) iter.Seq2[reading, error] {
+	return func(yield func(reading, error) bool) {
+		for _, r := range rs {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// steps of one record: what is missing before it, the choice it rests on, itself.
+func (e entry) steps() (out []step) {
+	if e.refusal != nil {
+		return []step{e.problem()}
+	}
+	if endsSomething(e.event.Fact) {
+		if text := absent(e.before); text != "" {
+			out = append(out, step{Kind: stepAbsent, Attempt: e.before.Token.Attempt, Text: text, Rule: ruleAbsent})
+		}
+	}
+	if d := decisionOf(e.event.Fact); d != nil {
+		out = append(out, step{Kind: stepDecision, Text: describeDecision(*d), Rule: ruleDecision, Decision: d})
+	}
+	return append(out, e.fact())
+}
+
+func (e entry) fact() step {
+	s := stepOf(stepFact, e.reading)
+	s.Phase, s.Rule = e.after.Phase, ruleOf(e.event.Fact)
+	s.Attempt, _ = attemptOf(e.event.Fact)
+	s.Code = codeOf(e.event.Fact)
+	return s
+}
+
+func (e entry) problem() step {
+	s := stepOf(stepProblem, e.reading)
+	s.Phase, s.Code, s.Rule = e.after.Phase, e.refusal.Code, ruleProblem
+	s.Text = strings.TrimSuffix("refused by the fold: "+e.refusal.Error()+": "+s.Text, ": ")
+	return s
+}
+
+func stepOf(kind string, r reading) step {
+	stored := r.Stored.UTC()
+	s := step{Kind: kind, Seq: r.Seq, Stored: &stored, Type: shortType(r.Header[events.HeaderType]), Source: r.Header[events.HeaderSource], Verified: r.verified}
+	if !r.undecodable() {
+		s.Text = describe(r.event.Fact)
+	}
+	return s
+}
+
+// asideSteps are a session or an audit entry as a step.
+func asideSteps(r reading) []step {
+	kind := stepSession
+	if r.Bucket == events.Audit {
+		kind = stepAudit
+	}
+	s := stepOf(kind, r)
+	if rejected, ok := r.event.Fact.(*events.Rejected); ok {
+		s.Code = rejected.Code
+	}
+	if r.refusal != nil {
+		s.Text = strings.TrimSpace(s.Text + " [" + r.refusal.Error() + "]")
+	}
+	return []step{s}
+}
+
+// endsSomething tells that a fact ends a token, a claim or the transfer.
+func endsSomething(f events.Fact) bool {
+	switch f := f.(type) {
+	case *events.Released, *events.Expired, *events.Reopened:
+		return true
+	case *events.Completed:
+		return false
+	case events.TransferFact:
+		return events.Terminal(f)
+	default:
+		return false
+	}
+}
+
+// absent names the step that a transfer in this state was waiting for.
+func absent(t projections.Transfer) string {
+	switch t.Phase {
+	case projections.Requested, projections.Waiting:
+		return "no place reserved"
+	case projections.Pending:
+		return fmt.Sprintf("no claim of token %d", t.Token.Attempt)
+	case projections.Claimed:
+		if t.Move == "" {
+			return fmt.Sprintf("no move and no arrival recorded for token %d", t.Token.Attempt)
+		}
+		return fmt.Sprintf("no arrival recorded for token %d (the move: %s)", t.Token.Attempt, t.Move)
+	case projections.Consumed:
+		return fmt.Sprintf("arrived, but no placement recorded for token %d", t.Token.Attempt)
+	case projections.Completed, projections.Failed, projections.Cancelled, projections.Superseded:
+		return ""
+	}
+	return ""
+}
+
+// codeOf is the reason that a fact gives, empty when it gives none.
+func codeOf(f events.Fact) events.Code {
+	switch f := f.(type) {
+	case *events.Released:
+		return f.Reason
+	case *events.Expired:
+		return f.Reason
+	case *events.Reopened:
+		return f.Evidence
+	case *events.Failed:
+		return f.Code
+	case *events.Cancelled:
+		return f.Code
+	default:
+		return ""
+	}
+}
+
+// String is the step as a line, or several when it explains.
+func (s step) String() string {
+	if s.Kind == stepGap {
+		return printable(strings.Repeat(" ", 21) + s.Text)
+	}
+	name, seq := s.Type, ""
+	if s.Kind != stepFact && s.Kind != stepSession {
+		name = s.Kind
+	}
+	if s.Seq > 0 {
+		seq = fmt.Sprint(s.Seq)
+	}
+	line := fmt.Sprintf("%+10.3f %8s  %-15s %-10s %s", s.AgeMs/1000, seq, name, s.Phase, s.Text)
+	if s.Source != "" {
+		line += "  (" + shortSource(s.Source) + ")"
+	}
+	line = printable(line)
+	if s.explain {
+		line += s.explained()
+	}
+	return line
+}
+
+// timelineHeader names the columns of a step.
+const timelineHeader = "     AFTER      SEQ  STEP            PHASE      WHAT"
