@@ -71,7 +71,7 @@ func (d *Dispatcher) Open(ctx context.Context, q events.RequestAsk, origin event
 		Trigger: q.Trigger, Wish: q.Wish, Origin: origin, Name: q.Name, NativeID: q.NativeID, Bypass: q.Bypass, Wait: q.Wait,
 	}}
 	for range 3 {
-		done, refusal, err := d.write(ctx, q.Player, c)
+		done, refusal, err := d.writeFresh(ctx, q.Player, c)
 		if err != nil {
 			return refuseRequest(transportDown(err))
 		}
@@ -119,34 +119,32 @@ func (d *Dispatcher) activeOr(q events.RequestAsk, refusal *events.Refusal) even
 // answerArrived says what to do with a player who joined: PLACE only after the arrival
 // stands in the log.
 func (d *Dispatcher) answerArrived(ctx context.Context, from events.HostID, q events.ArrivedAsk) events.ArrivedAnswer {
-	for range 3 {
-		s := d.standing(q.Player)
-		if again, ok := repeated(s, from, q.Join); ok {
-			return again
-		}
-		done, refusal, err := d.write(ctx, q.Player, Consume{Server: from, Incarnation: q.Incarnation, Join: q.Join, Held: q.Held})
-		switch {
-		case err != nil:
-			return refuseArrived(transportDown(err))
-		case refusal == nil:
-			d.follow(*s.Active, done)
-			return d.placeFor(q.Player, done)
-		case refusal.Code == events.WaitABit:
-			return d.early(q, s)
-		case refusal.Code == events.PromiseGone:
-			return d.promiseGone(ctx, q, refusal)
-		case refusal.Code == events.TokenSpent && s.Active != nil && s.Active.Phase == projections.Consumed:
-			continue // it was consumed meanwhile: perhaps by this very join
-		}
-		if len(q.Held) == 0 || !d.behind(ctx, q.Player) {
-			return events.ArrivedAnswer{Code: events.NoPlace, Detail: refusal.Detail}
-		}
+	before := d.standing(q.Player)
+	done, refusal, err := d.writeFresh(ctx, q.Player, Consume{Server: from, Incarnation: q.Incarnation, Join: q.Join, Held: q.Held})
+	if err != nil {
+		return refuseArrived(transportDown(err))
 	}
-	return events.ArrivedAnswer{Code: events.NoPlace}
+	s := d.standing(q.Player)
+	if refusal == nil && before.Active != nil {
+		d.follow(*before.Active, done)
+	}
+	if a, ok := placeOf(s, from, q.Join); ok {
+		return a
+	}
+	switch {
+	case refusal == nil:
+		return events.ArrivedAnswer{Code: events.NoPlace, Detail: "the transfer ended meanwhile"}
+	case refusal.Code == events.WaitABit:
+		return d.early(q, s)
+	case refusal.Code == events.PromiseGone:
+		return d.promiseGone(ctx, q, refusal)
+	}
+	return events.ArrivedAnswer{Code: events.NoPlace, Detail: refusal.Detail}
 }
 
-// repeated answers a join that was answered before: the same join gets the same answer.
-func repeated(s Standing, server events.HostID, join events.JoinID) (events.ArrivedAnswer, bool) {
+// placeOf answers for an arrival that stands in the log: the same join gets the same answer,
+// another one a plain join.
+func placeOf(s Standing, server events.HostID, join events.JoinID) (events.ArrivedAnswer, bool) {
 	t := s.Active
 	if t == nil || t.Phase != projections.Consumed || t.Consumed.Server != server {
 		return events.ArrivedAnswer{}, false
@@ -155,14 +153,6 @@ func repeated(s Standing, server events.HostID, join events.JoinID) (events.Arri
 		return events.ArrivedAnswer{Code: events.NoPlace, Detail: "consumed by another join"}, true
 	}
 	return events.ArrivedAnswer{Code: events.Place, Token: t.Token, At: t.Reserved.At}, true
-}
-
-func (d *Dispatcher) placeFor(player events.PlayerID, done landed) events.ArrivedAnswer {
-	t := d.view.Player(player).Find(done.transfer)
-	if t == nil || t.Reserved == nil {
-		return events.ArrivedAnswer{Code: events.NoPlace, Detail: "the transfer ended meanwhile"}
-	}
-	return events.ArrivedAnswer{Code: events.Place, Token: t.Token, At: t.Reserved.At}
 }
 
 // early is an arrival ahead of its claim: ask again shortly, within the arrival window of
@@ -184,50 +174,27 @@ func (d *Dispatcher) promiseGone(ctx context.Context, q events.ArrivedAsk, refus
 	return refuseArrived(refusal)
 }
 
-// behind asks the leader whether the log holds more of a player than the fold, and waits
-// until the fold has it. It reports whether there was more.
-func (d *Dispatcher) behind(ctx context.Context, player events.PlayerID) bool {
-	folded := d.view.Player(player).Guard
-	last, err := d.leaderSeq(ctx, player)
-	if err != nil || last <= folded {
-		return false
-	}
-	return d.view.WaitFolded(ctx, events.Transfers, last) == nil
-}
-
-func (d *Dispatcher) leaderSeq(ctx context.Context, player events.PlayerID) (uint64, error) {
-	r, found, err := d.log.Last(ctx, events.Transfers, events.TransferKey(player, events.TransferID{}))
-	if err != nil || !found {
-		return 0, err
-	}
-	return r.Seq, nil
-}
-
 // answerPlaced records where the player stands.
 func (d *Dispatcher) answerPlaced(ctx context.Context, from events.HostID, q events.PlacedAsk) events.Answer {
-	s := d.standing(q.Player)
-	t := s.Player.Find(q.Token.Transfer)
-	switch {
-	case t == nil:
-		return events.Answer{Code: events.TokenUnknown}
-	case t.Phase == projections.Completed:
-		return events.Answer{Code: events.OK}
-	case t.Destination() != from:
-		return events.Answer{Code: events.WrongServer}
-	}
-	var c Command = Complete{Token: q.Token, At: q.At}
+	var c Command = Complete{Token: q.Token, Server: from, At: q.At}
 	if q.Code != events.OK {
-		c = Fail{Transfer: t.ID, Code: events.PlacementUnconfirmed, Detail: q.Detail, In: []projections.Phase{projections.Consumed}}
+		c = Fail{Transfer: q.Token.Transfer, Code: events.PlacementUnconfirmed, Detail: q.Detail, In: []projections.Phase{projections.Consumed}, Server: from}
 	}
-	done, refusal, err := d.write(ctx, q.Player, c)
+	before := d.standing(q.Player)
+	done, refusal, err := d.writeFresh(ctx, q.Player, c)
 	if err != nil {
 		return refusePlain(transportDown(err))
 	}
-	if refusal != nil {
-		return refusePlain(refusal)
+	if refusal == nil {
+		if before.Active != nil {
+			d.follow(*before.Active, done)
+		}
+		return events.Answer{Code: events.OK}
 	}
-	d.follow(*t, done)
-	return events.Answer{Code: events.OK}
+	if t := d.view.Player(q.Player).Find(q.Token.Transfer); t != nil && t.Phase == projections.Completed {
+		return events.Answer{Code: events.OK} // its first answer was lost
+	}
+	return refusePlain(refusal)
 }
 
 // answerState tells an executor whether a claim is still the latest, as of the leader's

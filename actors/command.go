@@ -51,8 +51,9 @@ type (
 	}
 	// Complete records that the player stands on the coordinate.
 	Complete struct {
-		Token events.Token
-		At    events.Position
+		Token  events.Token
+		Server events.HostID // who reports it
+		At     events.Position
 	}
 	// Release frees a token for a reason.
 	Release struct {
@@ -82,6 +83,8 @@ type (
 		Decision *events.Decision
 		// In names the phases in which this end is meant; elsewhere the world has moved on.
 		In []projections.Phase
+		// Server, when given, must be the destination: it is the one that reports.
+		Server events.HostID
 	}
 	// Cancel ends the transfer by the player's will or absence, before a move.
 	Cancel struct {

@@ -184,6 +184,9 @@ func decideComplete(t projections.Transfer, c Complete) (events.TransferFact, *e
 	if t.Token != c.Token || t.Phase != projections.Consumed {
 		return nil, stale(t)
 	}
+	if t.Destination() != c.Server {
+		return nil, events.Refuse(events.WrongServer, string(c.Server))
+	}
 	return &events.Completed{Attempt: c.Token.Attempt, At: c.At}, nil
 }
 
@@ -220,6 +223,9 @@ func decideReopen(s Standing, t projections.Transfer, c Reopen) (events.Transfer
 func decideFail(t projections.Transfer, c Fail) (events.TransferFact, *events.Refusal) {
 	if t.ID != c.Transfer || len(c.In) > 0 && !slices.Contains(c.In, t.Phase) {
 		return nil, stale(t)
+	}
+	if c.Server != "" && t.Destination() != c.Server {
+		return nil, events.Refuse(events.WrongServer, string(c.Server))
 	}
 	return &events.Failed{Code: c.Code, Detail: c.Detail, Decision: c.Decision}, nil
 }

@@ -72,6 +72,7 @@ func (d *Dispatcher) byToken(ctx context.Context, l Login) (projections.Transfer
 			Source: d.Source.String(), Code: code, Subject: events.Transfers.Subject(events.TransferKey(found.Player, l.Token.Transfer)),
 			Detail: fmt.Sprintf("token %s shown by %s (%s)", l.Token, l.Name, l.Player),
 		})
+		d.tellPlayer(l.Player, "token."+string(code), nil)
 		return projections.Transfer{}, false
 	}
 	return found, true

@@ -57,6 +57,41 @@ func (d *Dispatcher) write(ctx context.Context, player events.PlayerID, c Comman
 	return out, refusal, nil
 }
 
+// writeFresh is write for a command that answers somebody else's question: a refusal counts
+// only once the fold holds what the log's leader holds, since another dispatcher may have
+// answered that somebody's last question a moment ago.
+func (d *Dispatcher) writeFresh(ctx context.Context, player events.PlayerID, c Command) (landed, *events.Refusal, error) {
+	for {
+		done, refusal, err := d.write(ctx, player, c)
+		if err != nil || refusal == nil {
+			return done, refusal, err
+		}
+		behind, err := d.behind(ctx, player)
+		if err != nil || !behind {
+			return done, refusal, err
+		}
+	}
+}
+
+// behind asks the leader whether the log holds more of a player than the fold, and if so
+// waits until the fold has it.
+func (d *Dispatcher) behind(ctx context.Context, player events.PlayerID) (bool, error) {
+	folded := d.view.Player(player).Guard
+	last, err := d.leaderSeq(ctx, player)
+	if err != nil || last <= folded {
+		return false, err
+	}
+	return true, d.view.WaitFolded(ctx, events.Transfers, last)
+}
+
+func (d *Dispatcher) leaderSeq(ctx context.Context, player events.PlayerID) (uint64, error) {
+	r, found, err := d.log.Last(ctx, events.Transfers, events.TransferKey(player, events.TransferID{}))
+	if err != nil || !found {
+		return 0, err
+	}
+	return r.Seq, nil
+}
+
 func (d *Dispatcher) attempt(ctx context.Context, player events.PlayerID, c Command, last *draft) (landed, *events.Refusal, error) {
 	if !d.view.Ready() {
 		return landed{}, nil, backoff.Permanent(errBlind)

@@ -122,14 +122,18 @@ func (l Load) elsewhere(at events.HostID, rnd *rand.Rand) events.HostID {
 	return at
 }
 
+// quiet is how long nothing must be under way before all is taken to have ended: a request
+// that a game server is still to hear of is not in the log yet.
+const quiet = 500 * time.Millisecond
+
 // settle waits until no transfer is under way.
 func (l Load) settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, l.Settle)
 	defer cancel()
-	for {
-		d := l.Stage.Observer()
-		if d != nil && len(d.View().Active()) == 0 {
-			return nil
+	idle := time.Now()
+	for time.Since(idle) < quiet {
+		if d := l.Stage.Observer(); d == nil || len(d.View().Active()) > 0 {
+			idle = time.Now()
 		}
 		select {
 		case <-time.After(20 * time.Millisecond):
@@ -137,4 +141,5 @@ func (l Load) settle(ctx context.Context) error {
 			return nil
 		}
 	}
+	return nil
 }
