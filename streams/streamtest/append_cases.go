@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -368,5 +367,3 @@ func guardAfterRetention(t *testing.T, s Store, _ Features) {
 		t.Errorf("sequence %d was given again after %d", seq, old)
 	}
 }
-
-var errWant = fmt.Errorf("the follower's own error")

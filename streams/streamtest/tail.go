@@ -43,7 +43,7 @@ type tail struct {
 	life   int
 	live   bool
 	target uint64          // what makes it live
-	first  []events.Record // of TailLastPerKey: what to deliver before following
+	first  []events.Record // of TailLastPerKey: what is delivered before following
 }
 
 // attach looks at the stream and settles from where to follow it.
@@ -52,20 +52,28 @@ func (t *tail) attach() {
 	m.mu.Lock()
 	b := m.bucket(t.name)
 	state := b.state(m.now())
-	fork := t.cursor.Incarnation != "" && t.forked(b)
-	t.life, t.target, t.live, t.first = b.life, state.Last, false, nil
-	anew := !t.begun || fork || t.mode == events.TailLastPerKey
-	if t.mode == events.TailLastPerKey {
-		fork, t.first = false, b.newestPerKey()
-		t.cursor = events.Cursor{Seq: state.Last}
-	} else if fork {
-		t.cursor = events.Cursor{}
-	}
+	anew, fork := t.place(b)
+	t.life, t.target, t.live = b.life, state.Last, false
 	t.cursor.Incarnation, t.begun = b.incarnation, true
 	m.mu.Unlock()
 	if anew {
 		t.f.Begin(state, fork)
 	}
+}
+
+// place puts the cursor where the tail goes on. anew: the follower has to drop what it
+// has, be it for a fork, or because retention took records that it has not seen.
+func (t *tail) place(b *bucket) (anew, fork bool) {
+	if t.mode == events.TailLastPerKey {
+		t.first, t.cursor = b.newestPerKey(), events.Cursor{Seq: b.last()}
+		return true, false
+	}
+	fork = t.cursor.Incarnation != "" && t.forked(b)
+	missed := t.cursor.Seq != 0 && t.cursor.Seq+1 < b.first()
+	if fork || missed {
+		t.cursor = events.Cursor{}
+	}
+	return fork || missed || !t.begun, fork
 }
 
 // forked tells that what was delivered is no longer the stream's history.

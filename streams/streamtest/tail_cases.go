@@ -153,6 +153,8 @@ func slowFollower(t *testing.T, s Store, _ Features) {
 	sameSeqs(t, slow.mine(keys...), quick.mine(keys...))
 }
 
+var errWant = errors.New("the follower's own error")
+
 // tailError: what the follower returns ends the tail and reaches its caller.
 func tailError(t *testing.T, s Store, _ Features) {
 	c := s.Connect(t)
