@@ -24,6 +24,7 @@ type beater struct {
 
 	prev  uint64
 	first bool // a beat of this life has landed
+	mute  bool // the last one did not, and that was said
 }
 
 // run beats until ctx ends (then ctx's error, after a last beat) or another life takes the
@@ -63,7 +64,7 @@ func (b *beater) once(ctx context.Context) error {
 		seq, err := b.log.Append(ctx, m)
 		cancel()
 		if err == nil {
-			b.prev, b.first = seq, true
+			b.prev, b.first, b.mute = seq, true, false
 			if b.landed != nil {
 				b.landed()
 			}
@@ -80,7 +81,10 @@ func (b *beater) once(ctx context.Context) error {
 func (b *beater) refused(err error) (retry bool, _ error) {
 	var failed *events.AppendError
 	if !errors.As(err, &failed) || failed.Reason != events.Conflict {
-		b.logger.Warn("heartbeat not acknowledged", "error", err)
+		if !b.mute {
+			b.mute = true
+			b.logger.Warn("heartbeats are not acknowledged", "error", err)
+		}
 		return false, nil
 	}
 	if b.first && failed.Last > b.prev {

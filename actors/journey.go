@@ -255,8 +255,14 @@ func (d *Dispatcher) claimAndMove(ctx context.Context, s Standing) bool {
 	}
 	d.follow(t, done)
 	q := d.moveAsk(t, s, done.seq)
-	answer := d.askMove(ctx, s.Session.Server, q)
-	return d.afterMove(ctx, s, q, answer)
+	return d.afterMove(ctx, s, q, d.askMove(ctx, s.Session.Server, q))
+}
+
+// queryMove asks once more what became of a move that was not answered. An origin that has
+// not heard of the claim says so, and from then on refuses it: the player may be moved again.
+func (d *Dispatcher) queryMove(ctx context.Context, origin events.HostID, q events.MoveAsk) events.Answer {
+	q.Query = true
+	return d.askMove(ctx, origin, q)
 }
 
 func (d *Dispatcher) moveAsk(t projections.Transfer, s Standing, claim uint64) events.MoveAsk {
@@ -298,7 +304,7 @@ func (d *Dispatcher) afterMove(ctx context.Context, s Standing, q events.MoveAsk
 		}
 		return d.recordMove(ctx, s, q, events.MoveSent)
 	case "", events.NotKnown:
-		return d.recordMove(ctx, s, q, events.MoveUnknown)
+		return d.afterUnknown(ctx, s, q)
 	}
 	r := d.runs.get(t.ID, d.view.Fleet())
 	r.refusal = string(answer.Code)
@@ -333,28 +339,50 @@ func (d *Dispatcher) arrives(ctx context.Context, player events.PlayerID, token 
 	})
 }
 
-// recordMove says what is known of a move, however long the store takes to hear it: until
-// then this process alone knows that the player may be under way.
-func (d *Dispatcher) recordMove(ctx context.Context, s Standing, q events.MoveAsk, result events.MoveResult) bool {
+// afterUnknown asks the origin once more what became of a move, and when nobody can say,
+// records just that. If the store is away the origin is asked again first: both are often
+// lost together.
+func (d *Dispatcher) afterUnknown(ctx context.Context, s Standing, q events.MoveAsk) bool {
 	for {
-		done, refusal, err := d.write(ctx, q.Player, RecordMove{Token: q.Token, Claim: q.Claim, How: q.How, Result: result})
-		if err == nil {
-			if refusal == nil {
-				d.follow(*s.Active, done)
-			}
-			return refusal == nil
+		if !d.view.Ready() && sleep(ctx, 200*time.Millisecond) {
+			continue
 		}
-		if !sleep(ctx, 200*time.Millisecond) {
-			return false
+		answer := d.queryMove(ctx, s.Session.Server, q)
+		if answer.Code != "" && answer.Code != events.NotKnown {
+			return d.afterMove(ctx, s, q, answer)
+		}
+		done, err := d.recordOnce(ctx, s, q, events.MoveUnknown)
+		if err == nil || !sleep(ctx, 200*time.Millisecond) {
+			return done
 		}
 	}
+}
+
+// recordMove says that a move was sent, however long the store takes to hear it: until then
+// this process alone knows that the player may be under way.
+func (d *Dispatcher) recordMove(ctx context.Context, s Standing, q events.MoveAsk, result events.MoveResult) bool {
+	for {
+		done, err := d.recordOnce(ctx, s, q, result)
+		if err == nil || !sleep(ctx, 200*time.Millisecond) {
+			return done
+		}
+	}
+}
+
+func (d *Dispatcher) recordOnce(ctx context.Context, s Standing, q events.MoveAsk, result events.MoveResult) (bool, error) {
+	done, refusal, err := d.write(ctx, q.Player, RecordMove{Token: q.Token, Claim: q.Claim, How: q.How, Result: result})
+	if err != nil || refusal != nil {
+		return false, err
+	}
+	d.follow(*s.Active, done)
+	return true, nil
 }
 
 // enquire asks the origin what became of a claim that somebody else left behind.
 func (d *Dispatcher) enquire(ctx context.Context, s Standing, reopen *Reopen) bool {
 	t := *s.Active
-	q := events.MoveAsk{Player: t.Player, Name: t.Request.Name, Token: t.Token, Claim: t.ClaimSeq, How: events.HowTransfer, Query: true}
-	answer := d.askMove(ctx, t.Claim.From, q)
+	q := events.MoveAsk{Player: t.Player, Name: t.Request.Name, Token: t.Token, Claim: t.ClaimSeq, How: events.HowTransfer}
+	answer := d.queryMove(ctx, t.Claim.From, q)
 	if reopen != nil {
 		if answer.Code != events.NotSent {
 			return false // it was sent, or nobody knows: the token's time decides

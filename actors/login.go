@@ -169,9 +169,15 @@ func (d *Dispatcher) routePlain(l Login) Route {
 	return Route{Message: "login.none", Code: events.NoCandidate}
 }
 
-// routeBlind sends a login somewhere while the log is out of sight: to the server of the
-// last session, else to any that was seen accepting, however long ago.
+// routeBlind sends a login somewhere while the log is out of sight: where the player was
+// being moved when it was last seen, else to the server of the last session, else to any
+// that was seen accepting, however long ago.
 func (d *Dispatcher) routeBlind(l Login) Route {
+	if t := d.view.Player(l.Player).Active; t != nil && t.Phase == projections.Claimed && !slices.Contains(l.Failed, t.Destination()) {
+		if r, ok := d.routeTo(t.Destination()); ok {
+			return r
+		}
+	}
 	s, ok := d.view.Session(l.Player)
 	var anywhere Route
 	for _, b := range d.view.Fleet().Backends {

@@ -19,6 +19,9 @@ type move struct {
 // stateFresh is how old the leader's word on a claim may be when it is acted on.
 const stateFresh = 250 * time.Millisecond
 
+// statePatience is how long one dispatcher may take to say whether a claim stands.
+const statePatience = time.Second
+
 // answerMove sends a player away for a claim, or says what became of that claim.
 func (b *Backend) answerMove(ctx context.Context, l *life, q events.MoveAsk) events.Answer {
 	m, mine, refusal := b.beginMove(q)
@@ -96,8 +99,13 @@ func sendAnswer(err error) events.Answer {
 // An answer that this process slept over is asked for again.
 func (b *Backend) stillLatest(ctx context.Context, l *life, q events.MoveAsk) *events.Refusal {
 	for ctx.Err() == nil {
-		state, err := ask[events.StateAnswer](ctx, l.Identity, b.cfg.Bus, events.AskOf(l.Source.ID, events.VerbState), events.StateAsk{Player: q.Player})
+		once, cancel := context.WithTimeout(ctx, statePatience)
+		state, err := ask[events.StateAnswer](once, l.Identity, b.cfg.Bus, events.AskOf(l.Source.ID, events.VerbState), events.StateAsk{Player: q.Player})
+		cancel()
 		answered := l.Now()
+		if errors.Is(err, context.DeadlineExceeded) {
+			continue // that dispatcher hangs: another one may answer
+		}
 		if err != nil || state.Code != events.OK {
 			return events.Refuse(events.Refused, "the claim cannot be checked now")
 		}

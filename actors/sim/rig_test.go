@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -275,14 +276,30 @@ func (r *rig) ended(c *sim.Client, t projections.Transfer, phase projections.Pha
 	}
 	for _, want := range texts {
 		r.until("message "+want, 5*time.Second, func() bool {
-			for _, text := range c.Look().Texts {
-				if text == want {
-					return true
-				}
-			}
-			return false
+			return has(c.Look().Texts, want)
 		})
 	}
 }
 
 var messages = actors.ShippedMessages()
+
+// operator writes a decision into control.
+func (r *rig) operator(key string, prev uint64, f events.Fact) uint64 {
+	r.t.Helper()
+	seq, err := r.mem.Client("tester").Append(r.ctx, streamtest.Fact(r.t, key, prev, f))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	synctest.Wait()
+	return seq
+}
+
+// matches tells that a text is a message, whatever fills its placeholders.
+func matches(text, message string) bool {
+	before, after, open := strings.Cut(message, "{")
+	if !open {
+		return text == message
+	}
+	_, after, _ = strings.Cut(after, "}")
+	return strings.HasPrefix(text, before) && (strings.Contains(after, "{") || strings.HasSuffix(text, after))
+}

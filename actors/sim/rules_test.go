@@ -478,6 +478,16 @@ func TestMoveUnknownAndDidNotHappen(t *testing.T) {
 		s.mem.DropRequest(func(subject string) bool { return subject == events.ToBackend("a", events.VerbMove) }, 1)
 		s.player.Ask("")
 		got := s.outcome(s.player, forever)
+		s.completed(s.player, got, got.Destination()) // the origin, asked again, knew nothing of it
+		s.consumedOnce(got)
+	})
+}
+
+func TestMoveUnknownForGood(t *testing.T) {
+	play(t, func(s *scene) {
+		s.mem.DropRequest(func(subject string) bool { return subject == events.ToBackend("a", events.VerbMove) }, 2)
+		s.player.Ask("")
+		got := s.outcome(s.player, forever)
 		s.ended(s.player, got, projections.Failed, events.NotArrived, messages.Text("failed.NOT_ARRIVED", nil))
 		if at := s.player.Look().Server; at != "a" {
 			t.Errorf("player is on %q, want a", at)
