@@ -56,7 +56,11 @@ func (d *Dispatcher) byToken(ctx context.Context, l Login) (projections.Transfer
 	var found projections.Transfer
 	hold, cancel := context.WithTimeout(ctx, d.timing.LoginHold)
 	defer cancel()
-	known := d.wakeup.until(hold, l.Player, func() (ok bool) { found, ok = d.view.Transfer(l.Token.Transfer); return ok })
+	known := false
+	d.wakeup.until(hold, l.Player, func() bool {
+		found, known = d.view.Transfer(l.Token.Transfer)
+		return known && claimShows(found, l.Token)
+	})
 	code := events.Code("")
 	switch {
 	case !known:
@@ -76,6 +80,13 @@ func (d *Dispatcher) byToken(ctx context.Context, l Login) (projections.Transfer
 		return projections.Transfer{}, false
 	}
 	return found, true
+}
+
+// claimShows tells that the fold has reached what a client with this token must have been
+// through: its attempt was claimed, or is over. Before that its facts are still on their way.
+func claimShows(t projections.Transfer, token events.Token) bool {
+	ahead := t.Attempts < token.Attempt || t.Token == token && t.Phase == projections.Pending && !t.Reopened
+	return t.Phase.Terminal() || !ahead
 }
 
 // routeTransfer sends a login where its active transfer leads.
