@@ -9,9 +9,9 @@ func checkActor(s Source, b Bucket, key string, f Fact) *Refusal {
 	}
 	switch f := f.(type) {
 	case *BackendBeat:
-		return ownKey(s, key, BackendKey(s.ID), f.Server, f.Incarnation, SourceBackend)
+		return ownKey(s, key, BackendKey(s.ID), f.Server, f.Incarnation, s.Kind == SourceBackend)
 	case *ProxyBeat:
-		return ownKey(s, key, ProxyKey(s.ID), f.Proxy, f.Incarnation, s.Kind)
+		return ownKey(s, key, ProxyKey(s.ID), f.Proxy, f.Incarnation, s.Kind.Dispatcher())
 	case *Claimed:
 		return namesItself(s, f.Dispatcher, f.Incarnation)
 	case *SessionOpened:
@@ -37,8 +37,8 @@ func mayWrite(k SourceKind, b Bucket) bool {
 	return false
 }
 
-func ownKey(s Source, key, own string, host HostID, inc Incarnation, kind SourceKind) *Refusal {
-	if key != own || s.Kind != kind || kind == SourceOperator {
+func ownKey(s Source, key, own string, host HostID, inc Incarnation, rightKind bool) *Refusal {
+	if key != own || !rightKind {
 		return Refuse(WrongActor, fmt.Sprintf("%s may not beat for %s", s, key))
 	}
 	return namesItself(s, host, inc)

@@ -55,10 +55,9 @@ type (
 		Token   Token    `msgpack:"token" json:"token"`
 		Claim   uint64   `msgpack:"claim" json:"claim"` // sequence of the claim this acts for
 		How     MoveHow  `msgpack:"how" json:"how"`
-		Address string   `msgpack:"address" json:"address"`           // host:port the client is sent to
-		Query   bool     `msgpack:"query,omitempty" json:"query"`     // only answer what happened, do nothing
-		At      Position `msgpack:"at,omitempty" json:"at,omitempty"` // of a local move
-		Local   bool     `msgpack:"local,omitempty" json:"local,omitempty"`
+		Address string   `msgpack:"address" json:"address"`                 // host:port the client is sent to, empty for a local move
+		At      Position `msgpack:"at" json:"at"`                           // the coordinate behind the token
+		Query   bool     `msgpack:"query,omitempty" json:"query,omitempty"` // only answer what happened, do nothing
 	}
 
 	// TellAsk shows a message to a player where the player stands.

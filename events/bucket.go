@@ -40,18 +40,35 @@ const MaxAttempts = MaxKeyFacts
 // TransferKey is the key of one journey.
 func TransferKey(p PlayerID, t TransferID) string { return p.String() + "." + t.String() }
 
-// ParseTransferKey is the reverse of TransferKey.
-func ParseTransferKey(key string) (p PlayerID, t TransferID, err error) {
-	player, transfer, ok := strings.Cut(key, ".")
-	if !ok {
-		return p, t, fmt.Errorf("transfer key %q: want <player>.<transfer>", key)
+// ParseTransferKey is the reverse of TransferKey. It refuses every other spelling of the
+// same ids: that would be another subject, behind another guard.
+func ParseTransferKey(key string) (PlayerID, TransferID, error) {
+	player, transfer, _ := strings.Cut(key, ".")
+	p, errP := ParseID[PlayerID](player)
+	t, errT := ParseID[TransferID](transfer)
+	if errP != nil || errT != nil || TransferKey(p, t) != key {
+		return PlayerID{}, TransferID{}, fmt.Errorf("transfer key %q: want <player>.<transfer>, two lower-case UUIDs", key)
 	}
-	if p, err = ParseID[PlayerID](player); err != nil {
-		return p, t, err
-	}
-	t, err = ParseID[TransferID](transfer)
-	return p, t, err
+	return p, t, nil
 }
+
+// PlayerKey is the key of a player in sessions.
+func PlayerKey(p PlayerID) string { return p.String() }
+
+// ParsePlayerKey is the reverse of PlayerKey, and as strict as ParseTransferKey.
+func ParsePlayerKey(key string) (PlayerID, error) {
+	p, err := ParseID[PlayerID](key)
+	if err != nil || PlayerKey(p) != key {
+		return PlayerID{}, fmt.Errorf("session key %q: want a lower-case UUID", key)
+	}
+	return p, nil
+}
+
+// KillKey is the key of the kill switch in control.
+const KillKey = "kill"
+
+// DrainKey is the key in control that takes one host out of selection.
+func DrainKey(id HostID) string { return "drain." + string(id) }
 
 // BackendKey is the heartbeat key of a backend.
 func BackendKey(id HostID) string { return "backend." + string(id) }

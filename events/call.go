@@ -1,7 +1,6 @@
 package events
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -19,12 +18,18 @@ type Call struct {
 	ID       RequestID
 	Source   Source
 	Cause    RequestID     // of an answer: the request
-	Deadline time.Duration // how long the caller waits; 0 when nobody waits
+	Deadline time.Duration // how long the caller waits, at most MaxDeadline; 0 when nobody waits
 }
 
-const contentJSON = "application/json"
+const (
+	contentJSON = "application/json"
+	callType    = "landfall.call.v1" // of every request, answer and piece of news; the verb stands in the subject
+)
 
-// Verb names one request. Its wire name stands in the subject and in ce-type.
+// MaxDeadline is the longest time a caller may say that it waits.
+const MaxDeadline = time.Minute
+
+// Verb names one request. Its wire name stands in the subject.
 type Verb string
 
 // Verbs of requests and news.
@@ -67,7 +72,7 @@ func SealCall(k *Keyring, c Call, at time.Time, subject string, body any) (Wire,
 	h := Header{
 		HeaderSpec:    "1.0",
 		HeaderID:      c.ID.String(),
-		HeaderType:    "landfall.call.v1",
+		HeaderType:    callType,
 		HeaderSource:  c.Source.String(),
 		HeaderTime:    at.UTC().Format(time.RFC3339Nano),
 		HeaderKey:     subject,
@@ -78,7 +83,7 @@ func SealCall(k *Keyring, c Call, at time.Time, subject string, body any) (Wire,
 		h[HeaderCausation] = c.Cause.String()
 	}
 	if c.Deadline > 0 {
-		h[HeaderDeadline] = strconv.FormatInt(c.Deadline.Milliseconds(), 10)
+		h[HeaderDeadline] = strconv.FormatInt(min(max(c.Deadline, time.Millisecond), MaxDeadline).Milliseconds(), 10)
 	}
 	h[HeaderSig] = k.Sign(subject, h, raw)
 	return Wire{Header: h, Body: raw}, nil
@@ -95,18 +100,27 @@ func OpenCall(k *Keyring, subject string, w Wire, body any) (Call, *Refusal) {
 	if err != nil {
 		return c, Refuse(BadRequest, err.Error())
 	}
-	if w.Header[HeaderContent] == contentJSON {
-		err = json.Unmarshal(w.Body, body)
-	} else {
-		err = Unmarshal(w.Body, body)
-	}
-	if err != nil {
+	if err := decodeCall(w, body); err != nil {
 		return c, Refuse(BadRequest, err.Error())
 	}
 	return c, nil
 }
 
+func decodeCall(w Wire, body any) error {
+	switch content := w.Header[HeaderContent]; content {
+	case contentMsgpack:
+		return Unmarshal(w.Body, body)
+	case contentJSON:
+		return unmarshalJSON(w.Body, body)
+	default:
+		return fmt.Errorf("%s %q: want %s or %s", HeaderContent, content, contentMsgpack, contentJSON)
+	}
+}
+
 func parseCall(h Header) (c Call, err error) {
+	if h[HeaderSpec] != "1.0" || h[HeaderType] != callType {
+		return c, fmt.Errorf("%s %q, %s %q: want 1.0 and %s", HeaderSpec, h[HeaderSpec], HeaderType, h[HeaderType], callType)
+	}
 	if c.ID, err = ParseID[RequestID](h[HeaderID]); err != nil {
 		return c, err
 	}
@@ -118,8 +132,8 @@ func parseCall(h Header) (c Call, err error) {
 	}
 	if d := h[HeaderDeadline]; d != "" {
 		ms, err := strconv.ParseInt(d, 10, 64)
-		if err != nil || ms < 0 || ms > 60_000 {
-			return c, fmt.Errorf("%s %q: want 0 to 60000", HeaderDeadline, d)
+		if err != nil || ms < 0 || ms > MaxDeadline.Milliseconds() {
+			return c, fmt.Errorf("%s %q: want 0 to %d", HeaderDeadline, d, MaxDeadline.Milliseconds())
 		}
 		c.Deadline = time.Duration(ms) * time.Millisecond
 	}

@@ -2,11 +2,8 @@ package events
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"reflect"
-	"strings"
-	"sync"
 
 	"github.com/vmihailenco/msgpack/v5"
 )
@@ -16,7 +13,7 @@ const MaxBody = 16 << 10
 
 // Marshal writes v as a MessagePack map with the literal tags of its struct, fields in
 // the order of the struct, integers in their shortest form: the same value always gives
-// the same bytes.
+// the same bytes. It refuses what Unmarshal would (a NaN, for one).
 func Marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := msgpack.NewEncoder(&b)
@@ -27,20 +24,23 @@ func Marshal(v any) ([]byte, error) {
 	if b.Len() > MaxBody {
 		return nil, fmt.Errorf("encode %T: %d bytes, at most %d", v, b.Len(), MaxBody)
 	}
+	if _, err := checkBody(b.Bytes(), reflect.TypeOf(v)); err != nil {
+		return nil, fmt.Errorf("encode %T: %w", v, err)
+	}
 	return b.Bytes(), nil
 }
 
 // Unmarshal reads a body written by anybody: the whole of it must be one map that holds
-// every mandatory field of v once. Fields that v does not know are left alone; they stay
-// in the record's bytes.
+// every mandatory field of v once, each of its kind and in its range, and so on inside.
+// Integers and lengths may stand in any of their forms. Fields that v does not know are
+// left alone; they stay in the record's bytes.
 func Unmarshal(body []byte, v any) error {
 	_, err := unmarshal(body, v)
 	return err
 }
 
 // UnmarshalExact reads a body written by Marshal. Beside Unmarshal's rules the bytes must
-// be the ones that Marshal would write (unless a newer writer added fields), so that a
-// number out of range or a repeated field cannot pass as something else.
+// be the ones that Marshal would write, unless a newer writer added fields.
 func UnmarshalExact(body []byte, v any) error {
 	unknown, err := unmarshal(body, v)
 	if err != nil || unknown {
@@ -60,66 +60,12 @@ func unmarshal(body []byte, v any) (unknown bool, err error) {
 	if len(body) > MaxBody {
 		return false, fmt.Errorf("decode %T: %d bytes, at most %d", v, len(body), MaxBody)
 	}
-	unknown, err = checkFields(body, reflect.TypeOf(v).Elem())
+	unknown, err = checkBody(body, reflect.TypeOf(v).Elem())
 	if err != nil {
 		return unknown, fmt.Errorf("decode %T: %w", v, err)
 	}
-	dec := msgpack.NewDecoder(bytes.NewReader(body))
-	if err := dec.Decode(v); err != nil {
+	if err := msgpack.NewDecoder(bytes.NewReader(body)).Decode(v); err != nil {
 		return unknown, fmt.Errorf("decode %T: %w", v, err)
 	}
 	return unknown, nil
-}
-
-// checkFields walks the top map of body: every mandatory field there, none twice, nothing behind.
-func checkFields(body []byte, t reflect.Type) (unknown bool, err error) {
-	r := bytes.NewReader(body)
-	dec := msgpack.NewDecoder(r)
-	n, err := dec.DecodeMapLen()
-	if err != nil {
-		return false, err
-	}
-	fields := fieldsOf(t)
-	seen := make(map[string]bool, len(fields))
-	for range n {
-		name, err := dec.DecodeString()
-		if err != nil {
-			return unknown, err
-		}
-		if seen[name] {
-			return unknown, fmt.Errorf("field %q stands twice", name)
-		}
-		seen[name] = true
-		if _, known := fields[name]; !known {
-			unknown = true
-		}
-		if err := dec.Skip(); err != nil {
-			return unknown, err
-		}
-	}
-	for name, mandatory := range fields {
-		if mandatory && !seen[name] {
-			return unknown, fmt.Errorf("field %q is missing", name)
-		}
-	}
-	if r.Len() != 0 {
-		return unknown, errors.New("bytes behind the body")
-	}
-	return unknown, nil
-}
-
-var fieldCache sync.Map // reflect.Type -> map[string]bool
-
-// fieldsOf maps each wire name of a struct to whether it is mandatory.
-func fieldsOf(t reflect.Type) map[string]bool {
-	if m, ok := fieldCache.Load(t); ok {
-		return m.(map[string]bool)
-	}
-	m := make(map[string]bool, t.NumField())
-	for i := range t.NumField() {
-		name, opts, _ := strings.Cut(t.Field(i).Tag.Get("msgpack"), ",")
-		m[name] = opts != "omitempty"
-	}
-	fieldCache.Store(t, m)
-	return m
 }

@@ -123,9 +123,10 @@ func ParseHostID(s string) (HostID, error) {
 }
 
 // Token is one attempt inside a transfer: a coordinate on one backend, promised to one player.
+// It travels as text, "<transferId>-<n>", empty when there is none.
 type Token struct {
-	Transfer TransferID `msgpack:"id" json:"transfer"`
-	Attempt  int        `msgpack:"n" json:"attempt"`
+	Transfer TransferID
+	Attempt  int
 }
 
 // String is "<transferId>-<n>".
@@ -154,6 +155,24 @@ func (t *Token) UnmarshalText(text []byte) (err error) {
 	}
 	*t, err = ParseToken(string(text))
 	return err
+}
+
+// EncodeMsgpack writes the text form as str.
+func (t Token) EncodeMsgpack(e *msgpack.Encoder) error {
+	text, err := t.MarshalText()
+	if err != nil {
+		return err
+	}
+	return e.EncodeString(string(text))
+}
+
+// DecodeMsgpack reads what EncodeMsgpack wrote.
+func (t *Token) DecodeMsgpack(d *msgpack.Decoder) error {
+	text, err := d.DecodeString()
+	if err != nil {
+		return err
+	}
+	return t.UnmarshalText([]byte(text))
 }
 
 // ParseToken reads either form, "<transferId>-<n>" or "r-<32 hex>-<n>".
