@@ -58,12 +58,14 @@ type (
 	// Release frees a token for a reason.
 	Release struct {
 		Token  events.Token
+		Claim  uint64 // when given: only while this claim is the latest
 		Reason events.Code
 		Detail string
 	}
 	// Expire frees a token because its time, or its promise, ran out.
 	Expire struct {
 		Token  events.Token
+		Claim  uint64 // when given: only while this claim is the latest
 		Reason events.Code
 	}
 	// Reopen takes a claim back from a dispatcher presumed dead.
@@ -82,7 +84,8 @@ type (
 		Detail   string
 		Decision *events.Decision
 		// In names the phases in which this end is meant; elsewhere the world has moved on.
-		In []projections.Phase
+		In    []projections.Phase
+		Claim uint64 // when given: only while this claim is the latest
 		// Server, when given, must be the destination: it is the one that reports.
 		Server events.HostID
 	}

@@ -191,6 +191,9 @@ func decideComplete(t projections.Transfer, c Complete) (events.TransferFact, *e
 }
 
 func decideRelease(t projections.Transfer, c Release) (events.TransferFact, *events.Refusal) {
+	if c.Claim != 0 && c.Claim != t.ClaimSeq {
+		return nil, stale(t) // a claimer that slept: the token is claimed anew
+	}
 	if !freeable(t, c.Token) && !(c.Reason == events.Unreachable && t.Token == c.Token && t.Phase == projections.Claimed) {
 		return nil, stale(t)
 	}
@@ -198,7 +201,7 @@ func decideRelease(t projections.Transfer, c Release) (events.TransferFact, *eve
 }
 
 func decideExpire(t projections.Transfer, c Expire) (events.TransferFact, *events.Refusal) {
-	if !freeable(t, c.Token) {
+	if !freeable(t, c.Token) || c.Claim != 0 && c.Claim != t.ClaimSeq {
 		return nil, stale(t)
 	}
 	return &events.Expired{Attempt: c.Token.Attempt, Reason: c.Reason}, nil
@@ -221,7 +224,7 @@ func decideReopen(s Standing, t projections.Transfer, c Reopen) (events.Transfer
 }
 
 func decideFail(t projections.Transfer, c Fail) (events.TransferFact, *events.Refusal) {
-	if t.ID != c.Transfer || len(c.In) > 0 && !slices.Contains(c.In, t.Phase) {
+	if t.ID != c.Transfer || len(c.In) > 0 && !slices.Contains(c.In, t.Phase) || c.Claim != 0 && c.Claim != t.ClaimSeq {
 		return nil, stale(t)
 	}
 	if c.Server != "" && t.Destination() != c.Server {

@@ -311,7 +311,7 @@ func (d *Dispatcher) afterMove(ctx context.Context, s Standing, q events.MoveAsk
 	if answer.Detail != "" {
 		r.refusal += ": " + answer.Detail
 	}
-	released := d.finish(ctx, s, Release{Token: q.Token, Reason: events.MoveRefused, Detail: r.refusal})
+	released := d.finish(ctx, s, Release{Token: q.Token, Claim: q.Claim, Reason: events.MoveRefused, Detail: r.refusal})
 	if answer.Code == events.NotHere {
 		d.awaitNews(ctx, s)
 	}
@@ -390,9 +390,10 @@ func (d *Dispatcher) enquire(ctx context.Context, s Standing, reopen *Reopen) bo
 		return d.finish(ctx, s, *reopen)
 	}
 	if answer.Code == events.NotSent && !t.MovedOnce {
-		return d.finish(ctx, s, Expire{Token: t.Token, Reason: events.TTLPassed})
+		return d.finish(ctx, s, Expire{Token: t.Token, Claim: t.ClaimSeq, Reason: events.TTLPassed})
 	}
 	return d.finish(ctx, s, Fail{
-		Transfer: t.ID, Code: events.NotArrived, Detail: "origin says: " + string(answer.Code), In: []projections.Phase{projections.Claimed},
+		Transfer: t.ID, Claim: t.ClaimSeq, Code: events.NotArrived, Detail: "origin says: " + string(answer.Code),
+		In: []projections.Phase{projections.Claimed},
 	})
 }

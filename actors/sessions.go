@@ -121,8 +121,8 @@ func (d *Dispatcher) openSession(ctx context.Context, h *held) {
 		Join: h.join, Name: h.Name, Protocol: h.Protocol,
 	}}
 	seq, ok := d.writeSession(ctx, h.player, func(s projections.Session, known bool) events.Fact {
-		if known && s.Open && s.Join == h.join && s.HolderIncarnation == d.Source.Incarnation {
-			return nil
+		if known && s.Join == h.join && (!s.Open || s.HolderIncarnation == d.Source.Incarnation) {
+			return nil // it stands already, or that join is over
 		}
 		return fact
 	})

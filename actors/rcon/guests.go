@@ -12,12 +12,18 @@ import (
 // listed before that is taken for a return too quick to be seen.
 const departure = 5 * time.Second
 
+// comeback is the same for a player who is promised a place here meanwhile: an edge holds
+// the new login, so the old connection has ended.
+const comeback = time.Second
+
 // guest is a player who is looked for closely.
 type guest struct {
 	player actors.Player
 	until  time.Time
 	// leaves is set when a transfer was sent: then absence is the news.
 	leaves bool
+	// back is until when a leaving player is expected to come back here; zero: not at all.
+	back time.Time
 }
 
 // guests are the players whose coming or going is due. Safe for concurrent use.
@@ -41,7 +47,16 @@ func (g *guests) expect(p actors.Player, within time.Duration) {
 		}
 		return
 	}
-	g.byName[p.Name] = guest{player: p, until: time.Now().Add(within)}
+	now := time.Now()
+	if w := g.byName[p.Name]; w.leaves {
+		w.back = now.Add(within)
+		if soon := now.Add(comeback); soon.Before(w.until) {
+			w.until = soon
+		}
+		g.byName[p.Name] = w
+	} else {
+		g.byName[p.Name] = guest{player: p, until: now.Add(within)}
+	}
 	g.ring()
 }
 
@@ -73,6 +88,9 @@ func (g *guests) left(name string) {
 	defer g.mu.Unlock()
 	if w, ok := g.byName[name]; ok && w.leaves {
 		w.leaves = false
+		if w.back.After(w.until) {
+			w.until = w.back
+		}
 		g.byName[name] = w
 	}
 }
