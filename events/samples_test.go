@@ -1,0 +1,189 @@
+package events
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"testing"
+	"time"
+)
+
+// sample is one fact of the corpus: what it says, and who says it where.
+type sample struct {
+	name   string
+	source Source
+	key    string
+	prev   uint64
+	cause  string // name of the event that caused it, empty when none did
+	fact   Fact
+}
+
+const (
+	samplePlayer   = "069a79f4-44e9-4726-a5be-fca90e38aaf5"
+	sampleOffline  = "b50ad385-829d-3141-a216-7e7d7539ba7f"
+	sampleTransfer = "0193a1f0-5c00-7abc-8def-0123456789ab"
+	sampleNext     = "0193a1f0-9e10-7abc-8def-0123456789ab"
+)
+
+// corpusSecret is public on purpose: testdata/events/README.md.
+const corpusSecret = "landfall test secret, never used"
+
+// corpusKeyring signs the corpus.
+func corpusKeyring() *Keyring {
+	key, err := NewKey([]byte(corpusSecret))
+	if err != nil {
+		panic(err)
+	}
+	return NewKeyring(key)
+}
+
+func corpusTime() time.Time { return time.Date(2026, 11, 29, 12, 0, 0, 123456789, time.UTC) }
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// fixed is an id that stays the same as long as its name does.
+func fixed[I ~[16]byte](name string) I {
+	sum := sha256.Sum256([]byte(name))
+	id := I(sum[:16])
+	id[6], id[8] = id[6]&0x0f|0x70, id[8]&0x3f|0x80
+	return id
+}
+
+func host(kind SourceKind, id HostID) Source {
+	return Source{Kind: kind, ID: id, Incarnation: fixed[Incarnation]("incarnation of " + string(id))}
+}
+
+func samples() []sample {
+	edge, relay := host(SourceEdge, "edge-1"), host(SourceRelay, "Relay_2")
+	direct, api := host(SourceDirect, "survival-1"), host(SourceAPI, "console")
+	operator := host(SourceOperator, "admin")
+	here := samplePlayer + "." + sampleTransfer
+	there := sampleOffline + "." + sampleNext
+	at := Position{World: "minecraft:overworld", X: 1200.5, Y: 71, Z: -3407.5, Yaw: 90, Pitch: -12.25}
+	inc := fixed[Incarnation]("incarnation of survival-2")
+	why := Decision{
+		Policy: "kept/1#0a1b2c3d", Snapshot: 90210, AgeMs: 412,
+		Candidates: []Candidate{
+			{Server: "survival-2", Region: "wild", Score: 0.125, Terms: []Term{{Name: "kept", Raw: 12, Score: 0.125}}},
+			{Server: "survival-3", Region: "", Score: 1e-3, Terms: nil},
+		},
+		Filtered: []Filtered{{Code: Drained, Count: 1, Examples: []string{"survival-4"}}, {Code: Stale, Count: 300, Examples: []string{}}},
+	}
+	session := Session{
+		Number: 0, Holder: "edge-1", HolderIncarnation: edge.Incarnation, Kind: KindEdge,
+		Server: "survival-1", Join: fixed[JoinID]("join"), Name: "Notch", Protocol: 767,
+	}
+	open := session
+	open.Number = 4711
+	bare := Session{Holder: "survival-1", HolderIncarnation: direct.Incarnation, Kind: KindDirect}
+	return []sample{
+		{"command", edge, here, 0, "", &Requested{Trigger: TriggerCommand, Origin: "survival-1", Name: "Notch"}},
+		{"pinned", api, there, 88, "earlier", &Requested{
+			Trigger: TriggerAPI, Wish: Wish{Region: "wild", World: "minecraft:the_nether", Pin: "survival-2"},
+			Origin: "lobby", Name: "Zoë Ω", NativeID: "xuid:2535400000000000", Bypass: true, Wait: true,
+		}},
+		{"edge", edge, here, 101, "command", &Reserved{
+			Attempt: 1, Server: "survival-2", Incarnation: inc, Promise: 70000, Region: "wild", At: at, TTLMs: 30000,
+			Answer: "v1;kid=0011223344556677;00ff", Decision: why,
+		}},
+		{"bare", direct, there, 1 << 40, "", &Reserved{Attempt: 64, Server: "s", Promise: 1, TTLMs: 1}},
+		{"edge", edge, here, 102, "", &Claimed{Attempt: 1, Dispatcher: "edge-1", Incarnation: edge.Incarnation, Session: 4711, From: "survival-1"}},
+		{"direct", direct, there, 1<<40 + 1, "", &Claimed{Attempt: 64, Dispatcher: "survival-1", Incarnation: direct.Incarnation}},
+		{"sent", edge, here, 103, "", &Transferred{Attempt: 1, How: HowTransfer, Result: MoveSent}},
+		{"unknown", relay, there, 9, "", &Transferred{Attempt: 2, How: HowConnect, Result: MoveUnknown}},
+		{"joined", relay, here, 104, "", &Consumed{Attempt: 1, Server: "survival-2", Incarnation: inc, Join: fixed[JoinID]("arrival")}},
+		{"bare", edge, there, 10, "", &Consumed{Attempt: 300}},
+		{"placed", edge, here, 105, "", &Completed{Attempt: 1, At: at}},
+		{"extremes", edge, there, 11, "", &Completed{Attempt: 1, At: Position{World: "", X: -29999984, Y: -64, Z: 0.1, Yaw: -180, Pitch: 1e-300}}},
+		{"refused", edge, here, 103, "", &Released{Attempt: 1, Reason: MoveRefused, Detail: "NOT_HERE"}},
+		{"bare", edge, there, 12, "", &Released{Attempt: 2, Reason: PlayerDetached}},
+		{"ttl", edge, here, 103, "", &Expired{Attempt: 1, Reason: TTLPassed}},
+		{"reborn", edge, there, 13, "", &Expired{Attempt: 2, Reason: NewIncarnation}},
+		{"silent", edge, here, 103, "", &Reopened{Attempt: 1, Claim: 103, Evidence: Stale, LastBeat: 5_000_000_000, SilenceMs: 4100}},
+		{"reborn", edge, there, 14, "", &Reopened{Attempt: 2, Claim: 14, Evidence: NewIncarnation}},
+		{"decided", edge, here, 101, "", &Waitlisted{Decision: why}},
+		{"bare", edge, there, 15, "", &Waitlisted{Decision: Decision{Candidates: []Candidate{}}}},
+		{"decided", edge, here, 101, "", &Failed{Code: NoCandidate, Detail: "nobody offers wild", Decision: &why}},
+		{"bare", edge, there, 16, "", &Failed{Code: NotArrived}},
+		{"grace", edge, here, 101, "", &Cancelled{Code: GraceOver, Detail: "absent for 60 s"}},
+		{"bare", edge, there, 17, "", &Cancelled{Code: Cancel}},
+		{"another", edge, here, 101, "", &Superseded{By: must(ParseID[TransferID](sampleNext))}},
+		{"edge", edge, samplePlayer, 0, "", &SessionOpened{Session: session}},
+		{"direct", direct, sampleOffline, 70, "", &SessionOpened{Session: bare}},
+		{"edge", edge, samplePlayer, 4711, "", &SessionRefreshed{Session: open}},
+		{"left", edge, samplePlayer, 4712, "", &SessionClosed{Session: open, Reason: "left the game"}},
+		{"bare", relay, sampleOffline, 71, "", &SessionClosed{Session: bare}},
+		{"on", operator, "kill", 0, "", &KillSet{On: true, Who: "ada", Why: "maintenance"}},
+		{"off", operator, "kill", 3, "", &KillSet{}},
+		{"on", operator, "drain.survival-2", 0, "", &DrainSet{Host: "survival-2", On: true, Who: "ada", Why: "new disk"}},
+		{"off", operator, "drain.survival-2", 5, "", &DrainSet{Host: "survival-2"}},
+		{"signature", edge, "edge-1.rejected", 0, "", &Rejected{Source: "/edge/edge-9/x", Code: BadSignature, Subject: "$KV.transfers.x", At: 77, Detail: "does not match"}},
+		{"bare", operator, "admin.rejected", 7, "", &Rejected{Code: WrongPrev}},
+		{"full", host(SourceBackend, "survival-2"), "backend.survival-2", 12, "", &BackendBeat{
+			Server: "survival-2", Incarnation: inc, State: Ready, Accepting: true, Adapter: "rcon", Version: "0.1.0", Schema: 1,
+			Game: "minecraft 1.21.1", ProtocolMin: 767, ProtocolMax: 774, Advertise: "10.0.0.2:25565", Public: "play2.example.org:25565",
+			Players: 40, MaxPlayers: 100, Promise: 70000, Outstanding: 3,
+			Regions:    []RegionBeat{{Name: "mesa", World: "minecraft:overworld", Kept: 0, Size: 16}, {Name: "wild", World: "minecraft:overworld", Kept: 12, Size: 16}},
+			QueueDepth: new(7), SoftCap: new(90), MSPT: new(48.25), TPS: new(19.9), HeapUsed: new(int64(3 << 30)), HeapMax: new(int64(8 << 30)), PipelineMs: new(812.5),
+		}},
+		{"lobby", host(SourceBackend, "lobby"), "backend.lobby", 0, "", &BackendBeat{
+			Server: "lobby", Incarnation: host(SourceBackend, "lobby").Incarnation, State: Starting, Regions: []RegionBeat{}, Players: 0, MSPT: new(0.0),
+		}},
+		{"unmeasured", host(SourceBackend, "survival-3"), "backend.survival-3", 1, "", &BackendBeat{
+			Server: "survival-3", Incarnation: host(SourceBackend, "survival-3").Incarnation, State: Degraded, Adapter: "sdk", Schema: 1,
+		}},
+		{"edge", edge, "proxy.edge-1", 99, "", &ProxyBeat{
+			Proxy: "edge-1", Incarnation: edge.Incarnation, State: Ready, Version: "0.1.0", Schema: 1, Kinds: []SessionKind{KindEdge, KindRelay},
+			Players: 40, InFlight: 2, Folded: 1 << 33,
+		}},
+		{"bare", direct, "proxy.survival-1", 0, "", &ProxyBeat{Proxy: "survival-1", Incarnation: direct.Incarnation, State: ShuttingDown}},
+	}
+}
+
+func (s sample) envelope() Envelope {
+	kind := must(KindOf(s.fact))
+	e := Envelope{ID: fixed[EventID](kind.Type + "/" + s.name), Source: s.source, Time: corpusTime(), Key: s.key, Schema: SchemaVersion, Prev: s.prev}
+	if kind.Bucket == Transfers {
+		_, e.Correlation, _ = ParseTransferKey(s.key)
+	}
+	if s.cause != "" {
+		e.Causation = fixed[EventID](s.cause)
+	}
+	return e
+}
+
+func (s sample) seal(t testing.TB, k *Keyring) Message {
+	t.Helper()
+	m, err := Seal(k, s.envelope(), s.fact)
+	if err != nil {
+		t.Fatalf("seal sample %s: %v", s.name, err)
+	}
+	return m
+}
+
+// record is a message as the log would hold it.
+func record(m Message, seq uint64) Record {
+	return Record{Bucket: m.Bucket, Key: m.Key, Seq: seq, Stored: corpusTime(), Header: m.Header, Body: bytes.Clone(m.Body)}
+}
+
+// requireRefusal fails unless r carries the code.
+func requireRefusal(t testing.TB, what string, r *Refusal, code Code) {
+	t.Helper()
+	if r == nil || r.Code != code {
+		t.Errorf("%s: got %v, want %s", what, refusalText(r), code)
+	}
+}
+
+func refusalText(r *Refusal) string {
+	if r == nil {
+		return "no refusal"
+	}
+	return r.Error()
+}
+
+func (s sample) String() string { return fmt.Sprintf("%s/%s", TypeName(s.fact), s.name) }
