@@ -29,12 +29,16 @@ func mustAppend(t *testing.T, c Conn, m events.Message) uint64 {
 	return seq
 }
 
-// settle appends until the outcome is final: neither in flight nor unknown.
+// settle appends until the outcome is final: neither in flight nor unknown. As callers do,
+// it leaves the one that is in flight some time.
 func settle(ctx context.Context, c Conn, m events.Message) (uint64, error) {
-	for {
+	for wait := time.Millisecond; ; wait = min(2*wait, 32*time.Millisecond) {
 		seq, err := c.Append(ctx, m)
 		failed, ok := errors.AsType[*events.AppendError](err)
-		if !ok || (failed.Reason != events.InFlight && failed.Reason != events.Unknown) || ctx.Err() != nil {
+		if !ok || (failed.Reason != events.InFlight && failed.Reason != events.Unknown) {
+			return seq, err
+		}
+		if sleepUntil(ctx, time.Now().Add(wait)) != nil {
 			return seq, err
 		}
 	}

@@ -88,11 +88,15 @@ func Run(t *testing.T, factory Factory) {
 			t.Run(c.name, func(t *testing.T) { c.run(t, s, f) })
 		}
 	})
-	t.Run("broken", func(t *testing.T) {
-		for _, c := range brokenCases(f) {
-			t.Run(c.name, func(t *testing.T) { c.run(t, factory.open(t), f) })
-		}
-	})
+	t.Run("broken", func(t *testing.T) { runBroken(t, factory) })
+}
+
+func runBroken(t *testing.T, factory Factory) {
+	t.Helper()
+	f := factory.Features.withDefaults()
+	for _, c := range brokenCases(f) {
+		t.Run(c.name, func(t *testing.T) { c.run(t, factory.open(t), f) })
+	}
 }
 
 func (factory Factory) open(t *testing.T) Store {
