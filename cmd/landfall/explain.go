@@ -8,7 +8,6 @@ import (
 )
 
 const (
-	ruleAbsent   = "what should follow a step is named when something else ended it"
 	ruleDecision = "candidates pass the filters, then the lowest score wins; the choice rides in the fact that follows"
 	ruleProblem  = "a fact that does not verify, was not written on top of the player's last one, or is impossible in this state changes nothing"
 )
@@ -93,13 +92,17 @@ func scoreTable(candidates []events.Candidate) []string {
 	if len(candidates) == 0 {
 		return nil
 	}
-	lines := []string{fmt.Sprintf("%-24s %9s  %s", "candidate", "score", "terms (raw = score)")}
+	width := len("candidate")
+	for _, c := range candidates {
+		width = max(width, len(c.Server)+1+len(c.Region))
+	}
+	lines := []string{fmt.Sprintf("%-*s %9s  %s", width, "candidate", "score", "terms (raw = score)")}
 	for _, c := range candidates {
 		terms := make([]string, len(c.Terms))
 		for i, t := range c.Terms {
 			terms[i] = fmt.Sprintf("%s %s = %.4f", t.Name, number(t.Raw), t.Score)
 		}
-		lines = append(lines, fmt.Sprintf("%-24s %9.4f  %s", string(c.Server)+"/"+c.Region, c.Score, strings.Join(terms, ", ")))
+		lines = append(lines, fmt.Sprintf("%-*s %9.4f  %s", width, string(c.Server)+"/"+c.Region, c.Score, strings.Join(terms, ", ")))
 	}
 	return lines
 }

@@ -37,14 +37,15 @@ func (t *tail) follow(ctx context.Context, src source, store *reader) error {
 	for err == nil {
 		if store.shared {
 			err = t.attend(ctx, src, holder, store)
-		} else {
+		}
+		if err = errors.Join(ignore(err, errMoved), store.Close()); err != nil {
+			break
+		}
+		if !store.shared {
+			holder = nil
 			t.note(fmt.Sprintf("store %s is not running: waiting for it", src))
-			holder, err = nil, errMoved
 		}
-		err = errors.Join(ignore(err, errMoved), store.Close())
-		if err == nil {
-			store, holder, err = src.await(ctx, holder)
-		}
+		store, holder, err = src.await(ctx, holder)
 	}
 	if ctx.Err() != nil {
 		return nil

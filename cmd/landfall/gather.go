@@ -43,8 +43,9 @@ func (r *replay) owner(ctx context.Context, id events.TransferID) (events.Player
 	}
 	scanned := 0
 	for _, since := range from {
-		player, n, err := r.scan(ctx, id, since)
-		scanned += n
+		var player events.PlayerID
+		var err error
+		player, scanned, err = r.scan(ctx, id, since)
 		if err != nil {
 			return player, err
 		}

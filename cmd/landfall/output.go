@@ -74,18 +74,18 @@ func whose(r reading) string {
 
 // String is the row in columns.
 func (r factRow) String() string {
-	line := fmt.Sprintf("%8d  %s  %-15s  %-17s  %-14s  %s", r.Seq, r.Stored.Format(timeForm), shortType(r.Type), r.who, shortSource(r.Source), r.text)
+	what := r.text
 	if r.Error != "" {
-		line = strings.TrimRight(line, " ") + "  [" + r.Error + "]"
+		what += "  [" + r.Error + "]"
 	}
 	if r.Verified == noKey {
-		line = strings.TrimRight(line, " ") + "  [no key]"
+		what += "  [no key]"
 	}
-	return printable(line)
+	return printable(fmt.Sprintf("%8d  %s  %-15s  %-17s  %-18s  %s", r.Seq, r.Stored.Format(timeForm), shortType(r.Type), r.who, shortSource(r.Source), strings.TrimLeft(what, " ")))
 }
 
 // tailHeader names the columns of factRow.
-const tailHeader = "     SEQ  STORED                    TYPE             WHOSE              BY              WHAT"
+const tailHeader = "     SEQ  STORED                    TYPE             WHOSE              BY                  WHAT"
 
 // shortSource is "edge/e1" of "/edge/e1/<incarnation>".
 func shortSource(source string) string {

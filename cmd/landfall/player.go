@@ -46,7 +46,7 @@ func findPlayer(ctx context.Context, log history, o *opener, text string) (ids [
 			return found, fmt.Sprintf("%q is %s (scanned %s)", text, joinIDs(found), strings.Join(notes, ", ")), nil
 		}
 	}
-	return nil, "", exitWith(statusFailed, fmt.Errorf("player %q: nobody of that name in this store (scanned %s); the UUID may still be known", text, strings.Join(notes, ", ")))
+	return nil, "", exitWith(statusFailed, fmt.Errorf("player %q: nobody of that name in this store (scanned %s); give the UUID if you have it", text, strings.Join(notes, ", ")))
 }
 
 // scanForName reads a range of a bucket for facts that name a player.

@@ -82,7 +82,7 @@ func (o *opener) open(r events.Record) reading {
 	if keys == nil {
 		keys = o.own
 	}
-	out.event, out.refusal = events.Open(keys, r)
+	out.event, out.refusal = decode(keys, r)
 	if out.refusal == nil {
 		return out
 	}
@@ -104,7 +104,16 @@ func (o *opener) open(r events.Record) reading {
 func (o *opener) unverified(r events.Record) (events.Event, *events.Refusal) {
 	r.Header = maps.Clone(r.Header)
 	r.Header[events.HeaderSig] = o.own.Sign(r.Bucket.Subject(r.Key), r.Header, r.Body)
-	return events.Open(o.own, r)
+	return decode(o.own, r)
+}
+
+// decode is events.Open without what is left of a body that could not be read.
+func decode(keys *events.Keyring, r events.Record) (events.Event, *events.Refusal) {
+	e, refusal := events.Open(keys, r)
+	if refusal != nil && refusal.Code == events.Malformed {
+		e.Fact = nil
+	}
+	return e, refusal
 }
 
 // undecodable tells that the fact itself is not known.

@@ -146,9 +146,9 @@ func (r *replay) player(ctx context.Context, arg string) (int, error) {
 	if len(tales) == 0 {
 		return 0, exitWith(statusFailed, fmt.Errorf("player %s: no transfer in this store", ids[0]))
 	}
-	worst := statusOK
+	broken := false
 	for _, t := range tales {
-		worst = worse(worst, t.status())
+		broken = broken || len(t.problems()) > 0
 		if err := r.out.print(t.listed()); err != nil {
 			return 0, err
 		}
@@ -157,15 +157,10 @@ func (r *replay) player(ctx context.Context, arg string) (int, error) {
 		fmt.Fprintln(r.out.w)
 	}
 	status, err := r.story(ctx, tales[len(tales)-1])
-	return worse(worst, status), err
-}
-
-// worse is the graver of two statuses: a contradiction outweighs a loss.
-func worse(a, b int) int {
-	if a == statusInconsistent || b == statusOK {
-		return a
+	if broken { // in another one: whoever asks for the player wants to know
+		status = statusInconsistent
 	}
-	return b
+	return status, err
 }
 
 // story prints one transfer's timeline and end, and gives the status it deserves.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,21 +53,32 @@ func (f *storeFlags) add(c *cobra.Command) {
 
 // source is a store that was found, and the secrets that may verify it.
 type source struct {
-	url     string // one of url and dir is set
+	url     string // one of url and dir is set; without a login
 	dir     string
+	login   *url.Userinfo // as the URL gave it; nil: none
 	secrets [][]byte
 }
 
 // String is the store as a person would name it, without a password.
-func (s source) String() string {
-	if s.dir != "" {
-		return s.dir
+func (s source) String() string { return s.dir + s.url }
+
+// remote reads a URL, or several separated by commas, and takes the login out, so that no
+// message can show it. The first login counts.
+func remote(text string) (s source, err error) {
+	var plain []string
+	for _, one := range strings.Split(text, ",") {
+		u, err := url.Parse(strings.TrimSpace(one))
+		if err != nil || u.Host == "" {
+			return s, usageError("--store: not a URL such as nats://127.0.0.1:4222, nor a directory")
+		}
+		if s.login == nil {
+			s.login = u.User
+		}
+		u.User = nil
+		plain = append(plain, u.String())
 	}
-	scheme, rest, _ := strings.Cut(s.url, "://")
-	if _, host, ok := strings.Cut(rest, "@"); ok {
-		rest = host
-	}
-	return scheme + "://" + rest
+	s.url = strings.Join(plain, ",")
+	return s, nil
 }
 
 // find settles where the store is. env is os.Getenv.
@@ -89,7 +101,7 @@ func (f storeFlags) find(env func(string) string) (source, error) {
 func (f storeFlags) locate(conf *network.Network) (source, error) {
 	switch {
 	case strings.Contains(f.store, "://"):
-		return source{url: f.store}, nil
+		return remote(f.store)
 	case f.store != "":
 		return directory(f.store)
 	case conf != nil:
@@ -107,11 +119,11 @@ func (f storeFlags) locate(conf *network.Network) (source, error) {
 // else what the other hosts connect to.
 func configured(conf *network.Network) (source, error) {
 	if conf.Store.Mode == "external" {
-		return source{url: conf.Store.URL}, nil
+		return remote(conf.Store.URL)
 	}
 	s, err := directory(conf.File(conf.Store.Dir))
 	if errors.Is(err, fs.ErrNotExist) && conf.Store.URL != "" {
-		return source{url: conf.Store.URL}, nil
+		return remote(conf.Store.URL)
 	}
 	return s, err
 }
@@ -201,7 +213,10 @@ func (s source) open(ctx context.Context, log *slog.Logger) (*reader, error) {
 // connect logs in as the URL says, else as the network's secret does.
 func (s source) connect(ctx context.Context, log *slog.Logger) (*reader, error) {
 	cfg := streams.Config{URL: s.url, Role: streams.RoleAuditor, ID: readerID, AnySettings: true, Logger: log}
-	if len(s.secrets) > 0 && !strings.Contains(s.url, "@") {
+	if s.login != nil {
+		cfg.User = s.login.Username()
+		cfg.Password, _ = s.login.Password()
+	} else if len(s.secrets) > 0 {
 		u := readerLogin(s.secrets[0])
 		cfg.User, cfg.Password = u.Name, u.Password
 	}

@@ -73,12 +73,16 @@ func (t *tale) missing() string {
 func (t *tale) problems() (out []entry) {
 	headless := t.missing() != ""
 	for _, e := range t.entries {
-		if e.refusal == nil || headless && e.refusal.Code == events.Impossible {
-			continue
+		if e.refusal != nil && !e.excused(headless) {
+			out = append(out, e)
 		}
-		out = append(out, e)
 	}
 	return out
+}
+
+// excused tells a refusal that only says that the beginning is gone.
+func (e entry) excused(headless bool) bool {
+	return headless && e.refusal != nil && e.refusal.Code == events.Impossible && e.after.Phase == ""
 }
 
 // status is the exit status that the tale deserves.
@@ -131,7 +135,7 @@ func (t *tale) checked() string {
 	case counts[noKey] == all:
 		return "signatures not checked: no key (set $" + envSecret + ", or name network.yml with --config)"
 	case counts[genuine] == all:
-		return fmt.Sprintf("signatures of all %s verified", plural(all, "fact"))
+		return fmt.Sprintf("all signatures verified (%s)", plural(all, "fact"))
 	default:
 		return fmt.Sprintf("signatures: %d verified, %d wrong, %d without a key", counts[genuine], counts[forged], counts[noKey])
 	}

@@ -28,6 +28,7 @@ const (
 type step struct {
 	Kind     string            `json:"kind"`
 	AgeMs    float64           `json:"ageMs"` // since the request, by the stream's clock
+	Bucket   events.Bucket     `json:"bucket,omitempty"`
 	Seq      uint64            `json:"seq,omitempty"`
 	Stored   *time.Time        `json:"stored,omitempty"`
 	Type     string            `json:"type,omitempty"`
@@ -53,9 +54,13 @@ type aside struct{ sessions, audit []reading }
 func (t *tale) timeline(a aside) []step {
 	start := t.entries[0].Stored
 	facts := make([]reading, len(t.entries))
-	byseq := make(map[uint64]entry, len(t.entries))
+	bySeq := make(map[uint64]entry, len(t.entries))
+	headless := t.missing() != ""
 	for i, e := range t.entries {
-		facts[i], byseq[e.Seq] = e.reading, e
+		if e.excused(headless) {
+			e.refusal = nil
+		}
+		facts[i], bySeq[e.Seq] = e.reading, e
 	}
 	var out []step
 	last := start
@@ -66,7 +71,7 @@ func (t *tale) timeline(a aside) []step {
 		last = r.Stored
 		steps := asideSteps(r)
 		if r.Bucket == events.Transfers {
-			steps = byseq[r.Seq].steps()
+			steps = bySeq[r.Seq].steps()
 		}
 		for _, s := range steps {
 			s.AgeMs = ms(r.Stored.Sub(start))
@@ -74,7 +79,7 @@ func (t *tale) timeline(a aside) []step {
 		}
 	}
 	if s := t.state(); s.Phase != "" && !s.Phase.Terminal() {
-		out = append(out, step{Kind: stepAbsent, AgeMs: ms(last.Sub(start)), Phase: s.Phase, Attempt: s.Token.Attempt, Text: absent(s) + " yet: this is where the log ends", Rule: ruleAbsent})
+		out = append(out, step{Kind: stepAbsent, AgeMs: ms(last.Sub(start)), Phase: s.Phase, Attempt: s.Token.Attempt, Text: absent(s) + " yet: this is where the log ends"})
 	}
 	return out
 }
@@ -98,7 +103,7 @@ func (e entry) steps() (out []step) {
 	}
 	if endsSomething(e.event.Fact) {
 		if text := absent(e.before); text != "" {
-			out = append(out, step{Kind: stepAbsent, Attempt: e.before.Token.Attempt, Text: text, Rule: ruleAbsent})
+			out = append(out, step{Kind: stepAbsent, Attempt: e.before.Token.Attempt, Text: text})
 		}
 	}
 	if d := decisionOf(e.event.Fact); d != nil {
@@ -124,7 +129,7 @@ func (e entry) problem() step {
 
 func stepOf(kind string, r reading) step {
 	stored := r.Stored.UTC()
-	s := step{Kind: kind, Seq: r.Seq, Stored: &stored, Type: shortType(r.Header[events.HeaderType]), Source: r.Header[events.HeaderSource], Verified: r.verified}
+	s := step{Kind: kind, Bucket: r.Bucket, Seq: r.Seq, Stored: &stored, Type: shortType(r.Header[events.HeaderType]), Source: r.Header[events.HeaderSource], Verified: r.verified}
 	if !r.undecodable() {
 		s.Text = describe(r.event.Fact)
 	}
