@@ -40,7 +40,7 @@ func (s *Store) Append(ctx context.Context, m events.Message) (uint64, error) {
 	}
 	id := m.Header[events.HeaderID]
 	if from, ok := s.doubt.of(id); ok {
-		if seq, found := s.own(ctx, m, from); found {
+		if seq, found := s.own(ctx, m, from, 0); found {
 			s.doubt.settle(id)
 			return seq, nil
 		}
@@ -73,10 +73,17 @@ func (s *Store) publish(ctx context.Context, m events.Message) (uint64, *events.
 	trying, stop := context.WithDeadline(ctx, triesEnd(ctx))
 	defer stop()
 	var unanswered *events.AppendError
+	inFlight := 0
 	for {
 		seq, failed := s.try(trying, m)
 		if failed == nil {
 			return seq, nil
+		}
+		if failed.Reason == events.InFlight && inFlight < maxInFlight {
+			inFlight++
+			if pause(trying, time.Duration(inFlight)*inFlightPause) {
+				continue
+			}
 		}
 		if answered(failed.Reason) {
 			return s.resolve(ctx, m, failed, unanswered != nil)
@@ -92,6 +99,13 @@ func (s *Store) publish(ctx context.Context, m events.Message) (uint64, *events.
 		}
 	}
 }
+
+// Another append inside the boundary takes a few milliseconds to be decided: asking again
+// at once would only load the store. The guard stands, so nothing has to be decided anew.
+const (
+	maxInFlight   = 4
+	inFlightPause = 2 * time.Millisecond
+)
 
 // triesEnd leaves the last part of the caller's time for reading back.
 func triesEnd(ctx context.Context) time.Time {
@@ -174,8 +188,8 @@ func publication(m events.Message) *nats.Msg {
 // after an unanswered try stays unknown.
 func (s *Store) resolve(ctx context.Context, m events.Message, failed *events.AppendError, unanswered bool) (uint64, *events.AppendError) {
 	switch failed.Reason {
-	case events.Conflict, events.InFlight, events.Unknown, events.KeyIsFull:
-	default:
+	case events.Conflict, events.Unknown, events.KeyIsFull:
+	default: // of InFlight the next try tells more than the log does now
 		return 0, failed
 	}
 	if s.cfg.NoRead {
@@ -184,25 +198,19 @@ func (s *Store) resolve(ctx context.Context, m events.Message, failed *events.Ap
 		}
 		return 0, failed
 	}
-	if seq, found := s.own(ctx, m, m.Prev); found {
+	if seq, found := s.own(ctx, m, m.Prev, failed.Last); found {
 		return seq, nil
 	}
 	return 0, failed
 }
 
-// own finds m in the log by its event id, above sequence from. It looks at the newest
-// record inside the guard first, then through m's key. Not found proves nothing.
-func (s *Store) own(ctx context.Context, m events.Message, from uint64) (uint64, bool) {
+// own finds m in the log by its event id, among what its key has above sequence from.
+// last, when not 0, is known to be the last sequence inside the guard. Not found proves
+// nothing: m may still be on its way.
+func (s *Store) own(ctx context.Context, m events.Message, from, last uint64) (uint64, bool) {
 	id := m.Header[events.HeaderID]
 	if id == "" || s.cfg.NoRead {
 		return 0, false
-	}
-	last, ok, err := s.Last(ctx, m.Bucket, m.Key)
-	if err != nil || !ok || last.Seq <= from {
-		return 0, false
-	}
-	if last.Header[events.HeaderID] == id {
-		return last.Seq, true
 	}
 	for range events.MaxKeyFacts {
 		r, ok, err := s.next(ctx, m.Bucket, m.Key, from+1)
@@ -212,7 +220,9 @@ func (s *Store) own(ctx context.Context, m events.Message, from uint64) (uint64,
 		if r.Header[events.HeaderID] == id {
 			return r.Seq, true
 		}
-		from = r.Seq
+		if from = r.Seq; from == last {
+			return 0, false
+		}
 	}
 	return 0, false
 }

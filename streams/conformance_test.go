@@ -37,6 +37,7 @@ type hosts struct {
 	mu     sync.Mutex
 	n      int
 	gates  map[streamtest.Conn]*gate
+	wrap   func(streamtest.Conn) streamtest.Conn // nil: as it is
 }
 
 func (h *hosts) connect(t *testing.T) streamtest.Conn {
@@ -47,9 +48,12 @@ func (h *hosts) connect(t *testing.T) streamtest.Conn {
 	g := newGate(c.InProcess)
 	c.InProcess = g
 	h.n++
-	st := connect(t, c)
-	h.gates[st] = g
-	return st
+	conn := streamtest.Conn(connect(t, c))
+	if h.wrap != nil {
+		conn = h.wrap(conn)
+	}
+	h.gates[conn] = g
+	return conn
 }
 
 func (h *hosts) gate(c streamtest.Conn) *gate {
@@ -231,6 +235,11 @@ func openR3(t *testing.T) streamtest.Store {
 	})
 	ensured(t, c.Connection(0))
 	h := &hosts{gates: map[streamtest.Conn]*gate{}, config: func(i int) streams.Config { return c.Connection(i % 3) }}
+	var nodes []*streams.Store
+	for i := range 3 {
+		nodes = append(nodes, connect(t, c.Connection(i)))
+	}
+	h.wrap = func(conn streamtest.Conn) streamtest.Conn { return &spread{Conn: conn, nodes: nodes} }
 	s := h.store()
 	s.Outage = func(*testing.T) {
 		for i := range 3 {

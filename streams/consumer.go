@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 
@@ -43,16 +45,19 @@ type consumer struct {
 	inner  jetstream.Consumer
 	flow   jetstream.ConsumeContext
 	out    chan delivery
-	failed chan error // has room for the first failure
-	quit   chan struct{}
+	failed chan error    // has room for the first failure
+	quit   chan struct{} // of flow
 	stop   sync.Once
 	got    uint64 // running number of the last delivery taken
 	seq    uint64 // and its sequence
+
+	unheard int
+	wait    *backoff.ExponentialBackOff
 }
 
 // consume starts a consumer in memory, without acknowledgements: order is checked here.
 func (s *Store) consume(ctx context.Context, b events.Bucket, f life, cfg jetstream.ConsumerConfig) (*consumer, error) {
-	c := &consumer{s: s, stream: StreamName(b), life: f, out: make(chan delivery, deliveryBacklog), failed: make(chan error, 1), quit: make(chan struct{})}
+	c := &consumer{s: s, stream: StreamName(b), life: f, out: make(chan delivery, deliveryBacklog), failed: make(chan error, 1), wait: newBackOff(0)}
 	c.name = "landfall-" + string(s.cfg.Role) + "-" + string(s.cfg.ID) + "-" + nuid.Next()
 	cfg.Name = c.name
 	cfg.AckPolicy = jetstream.AckNonePolicy
@@ -65,17 +70,44 @@ func (s *Store) consume(ctx context.Context, b events.Bucket, f life, cfg jetstr
 	if c.inner, err = s.js.CreateConsumer(creating, c.stream, cfg); err != nil {
 		return nil, fmt.Errorf("read %s: %w", c.stream, err)
 	}
-	c.flow, err = c.inner.Consume(c.take,
-		jetstream.PullMaxMessages(pullBatch), jetstream.PullExpiry(pullExpiry), jetstream.PullHeartbeat(pullHeartbeat),
-		jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) { c.fail(err) }))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", c.stream, err)
+	if err := c.pull(); err != nil {
+		c.close()
+		return nil, err
 	}
 	return c, nil
 }
 
+func (c *consumer) pull() (err error) {
+	quit := make(chan struct{})
+	c.quit = quit
+	c.flow, err = c.inner.Consume(func(m jetstream.Msg) { c.take(m, quit) },
+		jetstream.PullMaxMessages(pullBatch), jetstream.PullExpiry(pullExpiry), jetstream.PullHeartbeat(pullHeartbeat),
+		jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) { c.fail(err) }))
+	if err != nil {
+		return fmt.Errorf("read %s: %w", c.stream, err)
+	}
+	return nil
+}
+
+// pullAgain: in a cluster the node we are connected to may not yet know that the consumer,
+// on another node, waits for pulls. Nothing was delivered, so nothing can be lost.
+func (c *consumer) pullAgain(ctx context.Context, err error) error {
+	if !errors.Is(err, nats.ErrNoResponders) || c.got > 0 || c.unheard >= maxUnheard {
+		return fmt.Errorf("read %s: %w", c.stream, err)
+	}
+	c.unheard++
+	c.stopFlow()
+	if !pause(ctx, c.wait.NextBackOff()) {
+		return ctx.Err()
+	}
+	return c.pull()
+}
+
+// maxUnheard is how many pulls may find nobody before the consumer counts as lost.
+const maxUnheard = 8
+
 // take runs on the subscription's goroutine. It blocks while the reader is busy.
-func (c *consumer) take(m jetstream.Msg) {
+func (c *consumer) take(m jetstream.Msg, quit <-chan struct{}) {
 	r, number, pending, err := delivered(m)
 	if err != nil {
 		c.fail(err)
@@ -83,7 +115,7 @@ func (c *consumer) take(m jetstream.Msg) {
 	}
 	select {
 	case c.out <- delivery{record: r, number: number, pending: pending}:
-	case <-c.quit:
+	case <-quit:
 	}
 }
 
@@ -105,7 +137,7 @@ func (c *consumer) next(ctx context.Context, idle <-chan time.Time) (d delivery,
 	case d := <-c.out:
 		return d, true, c.check(d)
 	case err := <-c.failed:
-		return d, false, fmt.Errorf("read %s: %w", c.stream, err)
+		return d, false, c.pullAgain(ctx, err)
 	case <-c.life.lost:
 		return d, false, fmt.Errorf("read %s: %w", c.stream, errLinkLost)
 	case <-ctx.Done():
@@ -144,14 +176,22 @@ func (c *consumer) drained(ctx context.Context) (bool, error) {
 // close ends the consumer here and, when it can be reached, at the store.
 func (c *consumer) close() {
 	c.stop.Do(func() {
-		close(c.quit)
-		closed := c.flow.Closed()
-		c.flow.Stop()
-		<-closed
+		c.stopFlow()
 		if c.s.read.nc.IsConnected() {
 			c.s.forget(c.stream, c.name)
 		}
 	})
+}
+
+func (c *consumer) stopFlow() {
+	if c.flow == nil {
+		return
+	}
+	close(c.quit)
+	closed := c.flow.Closed()
+	c.flow.Stop()
+	<-closed
+	c.flow = nil
 }
 
 // forget deletes a consumer at the store; one that cannot be deleted ends by inactivity.
