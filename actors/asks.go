@@ -158,7 +158,7 @@ func placeOf(s Standing, server events.HostID, join events.JoinID) (events.Arriv
 // early is an arrival ahead of its claim: ask again shortly, within the arrival window of
 // the reservation.
 func (d *Dispatcher) early(q events.ArrivedAsk, s Standing) events.ArrivedAnswer {
-	if len(q.Held) == 0 {
+	if len(q.Held) == 0 || s.Active == nil {
 		return events.ArrivedAnswer{Code: events.NoPlace, Detail: "not claimed"}
 	}
 	d.work.add(q.Player)

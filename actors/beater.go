@@ -22,9 +22,10 @@ type beater struct {
 	landed func() // after each acknowledged beat; may be nil
 	now    <-chan struct{}
 
-	prev  uint64
-	first bool // a beat of this life has landed
-	mute  bool // the last one did not, and that was said
+	prev   uint64
+	first  bool // a beat of this life has landed
+	mute   bool // the last one did not, and that was said
+	unsure bool // one more may have landed: its acknowledgement did not come
 }
 
 // run beats until ctx ends (then ctx's error, after a last beat) or another life takes the
@@ -64,7 +65,7 @@ func (b *beater) once(ctx context.Context) error {
 		seq, err := b.log.Append(ctx, m)
 		cancel()
 		if err == nil {
-			b.prev, b.first, b.mute = seq, true, false
+			b.prev, b.first, b.mute, b.unsure = seq, true, false, false
 			if b.landed != nil {
 				b.landed()
 			}
@@ -85,11 +86,14 @@ func (b *beater) refused(err error) (retry bool, _ error) {
 			b.mute = true
 			b.logger.Warn("heartbeats are not acknowledged", "error", err)
 		}
+		b.unsure = b.unsure || failed != nil && failed.Reason == events.Unknown
 		return false, nil
 	}
-	if b.first && failed.Last > b.prev {
+	if b.first && failed.Last > b.prev && !b.unsure {
 		return false, ErrDuplicateID
 	}
-	b.prev = failed.Last // the first beat of this life, or the store has lost the tail of an unsynced stream
+	// The first beat of this life; or the store has lost the tail of an unsynced stream; or
+	// the newer beat is our own. Was it not, this takes over, and the other life stops.
+	b.prev, b.unsure = failed.Last, false
 	return true, nil
 }

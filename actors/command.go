@@ -27,6 +27,7 @@ type (
 	Reserve struct {
 		Transfer events.TransferID
 		Fact     events.Reserved
+		By       events.Source
 		InLogin  bool // by an edge that holds the reconnecting login
 	}
 	// Claim takes the token just before the move.

@@ -27,10 +27,24 @@ func Decide(s Standing, c Command) (events.TransferID, events.TransferFact, *eve
 		return events.TransferID{}, nil, events.Refuse(events.TokenSpent, "no transfer is active")
 	}
 	fact, refusal := decideActive(s, *t, c)
-	if refusal == nil && t.Facts >= events.TerminalOnlyFrom && !events.Terminal(fact) {
-		return t.ID, nil, events.Refuse(events.KeyFull, "only an end may still be written")
+	if refusal == nil && t.Facts+1 >= events.TerminalOnlyFrom && !events.Terminal(fact) {
+		fact, refusal = lastWord(fact)
 	}
 	return t.ID, fact, refusal
+}
+
+// lastWord is what becomes of a fact when the key may take only an end: what would free a
+// token for another attempt ends the transfer, since nothing else could ever end it.
+func lastWord(fact events.TransferFact) (events.TransferFact, *events.Refusal) {
+	switch f := fact.(type) {
+	case *events.Released:
+		return &events.Failed{Code: events.AttemptsExhausted, Detail: string(f.Reason)}, nil
+	case *events.Expired:
+		return &events.Failed{Code: events.AttemptsExhausted, Detail: string(f.Reason)}, nil
+	case *events.Requested, *events.Reserved, *events.Claimed, *events.Transferred, *events.Consumed, *events.Completed, *events.Reopened,
+		*events.Waitlisted, *events.Failed, *events.Cancelled, *events.Superseded:
+	}
+	return nil, events.Refuse(events.KeyFull, "only an end may still be written")
 }
 
 func decideActive(s Standing, t projections.Transfer, c Command) (events.TransferFact, *events.Refusal) {
@@ -119,6 +133,9 @@ func decideReserve(s Standing, t projections.Transfer, c Reserve) (events.Transf
 	}
 	if s.Controls.IsDrained(c.Fact.Server) {
 		return nil, events.Refuse(events.Drained, string(c.Fact.Server))
+	}
+	if !c.InLogin && !holds(s, c.By) {
+		return nil, events.Refuse(events.NotHere, "the session is held elsewhere")
 	}
 	if t.Facts >= events.MaxTransferFacts {
 		return nil, events.Refuse(events.AttemptsExhausted, "")

@@ -133,8 +133,8 @@ func orders() []order {
 			return Request{Transfer: id, Fact: f, Origin: origin}
 		}
 	}
-	reserve := func(id events.TransferID, login bool) func(Standing) Command {
-		return func(Standing) Command { return Reserve{Transfer: id, Fact: *reserved(1), InLogin: login} }
+	reserve := func(id events.TransferID, by events.HostID, login bool) func(Standing) Command {
+		return func(Standing) Command { return Reserve{Transfer: id, Fact: *reserved(1), By: edge(by), InLogin: login} }
 	}
 	claim := func(by events.HostID, other, login bool) func(Standing) Command {
 		return func(s Standing) Command {
@@ -166,9 +166,10 @@ func orders() []order {
 		{"Request, by the API", request(second, "", wild)},
 		{"Waitlist", fixed(Waitlist{Transfer: first})},
 		{"Waitlist, another transfer", fixed(Waitlist{Transfer: second})},
-		{"Reserve", reserve(first, false)},
-		{"Reserve, in a login", reserve(first, true)},
-		{"Reserve, another transfer", reserve(second, false)},
+		{"Reserve", reserve(first, "e1", false)},
+		{"Reserve, in a login", reserve(first, "e2", true)},
+		{"Reserve, not the holder", reserve(first, "e2", false)},
+		{"Reserve, another transfer", reserve(second, "e1", false)},
 		{"Claim", claim("e1", false, false)},
 		{"Claim, in a login", claim("e2", false, true)},
 		{"Claim, another token", claim("e1", true, false)},
@@ -184,8 +185,14 @@ func orders() []order {
 		{"Complete", func(s Standing) Command { return Complete{Token: tokenOf(s), Server: "b"} }},
 		{"Complete, by another server", func(s Standing) Command { return Complete{Token: tokenOf(s), Server: "c"} }},
 		{"Release", func(s Standing) Command { return Release{Token: tokenOf(s), Reason: events.MoveRefused} }},
+		{"Release, an older claim", func(s Standing) Command {
+			return Release{Token: tokenOf(s), Claim: claimOf(s) - 1, Reason: events.MoveRefused}
+		}},
 		{"Release, unreachable", func(s Standing) Command { return Release{Token: tokenOf(s), Reason: events.Unreachable} }},
 		{"Expire", func(s Standing) Command { return Expire{Token: tokenOf(s), Reason: events.TTLPassed} }},
+		{"Expire, an older claim", func(s Standing) Command {
+			return Expire{Token: tokenOf(s), Claim: claimOf(s) - 1, Reason: events.TTLPassed}
+		}},
 		{"Reopen", func(s Standing) Command {
 			return Reopen{Token: tokenOf(s), By: edge("e1"), Claim: claimOf(s), Evidence: events.Stale}
 		}},
@@ -193,6 +200,7 @@ func orders() []order {
 		{"Reopen, an older claim", func(s Standing) Command { return Reopen{Token: tokenOf(s), By: edge("e1"), Claim: claimOf(s) - 1} }},
 		{"Fail", fixed(Fail{Transfer: first, Code: events.NoCandidate})},
 		{"Fail, meant for CONSUMED", fixed(Fail{Transfer: first, Code: events.PlayerLeft, In: []projections.Phase{projections.Consumed}})},
+		{"Fail, an older claim", func(s Standing) Command { return Fail{Transfer: first, Claim: claimOf(s) - 1, Code: events.NotArrived} }},
 		{"Fail, reported by server c", fixed(Fail{Transfer: first, Code: events.PlacementUnconfirmed, Server: "c"})},
 		{"Fail, another transfer", fixed(Fail{Transfer: second, Code: events.NoCandidate})},
 		{"Cancel", fixed(Cancel{Transfer: first, Code: events.Cancel})},
@@ -211,26 +219,64 @@ func outcomeOf(fact events.TransferFact, refusal *events.Refusal) string {
 	return shortName(fact)
 }
 
-// TestDecideMatrix shows what each command gives in each state.
+// TestDecideMatrix shows what each command gives in each state. What holds in most states
+// is said once.
 func TestDecideMatrix(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("What a command gives, and in which states. Written by go test ./actors -update.\n")
+	all := states(t)
+	b.WriteString("\nThe states\n" + wrapped(names(all)))
 	for _, o := range orders() {
 		in := map[string][]string{}
-		for _, st := range states(t) {
+		for _, st := range all {
 			_, fact, refusal := Decide(st.s, o.of(st.s))
 			got := outcomeOf(fact, refusal)
 			in[got] = append(in[got], st.name)
 		}
 		fmt.Fprintf(&b, "\n%s\n", o.name)
+		most := usual(in)
 		for _, got := range sortedKeys(in) {
-			fmt.Fprintf(&b, "  %s\n", got)
-			for _, name := range in[got] {
-				fmt.Fprintf(&b, "      %s\n", name)
+			if got != most {
+				fmt.Fprintf(&b, "  %s\n%s", got, wrapped(in[got]))
 			}
 		}
+		fmt.Fprintf(&b, "  %s\n      in all the others (%d)\n", most, len(in[most]))
 	}
 	golden(t, "decide/matrix.golden", b.String())
+}
+
+func names(all []state) (out []string) {
+	for _, st := range all {
+		out = append(out, st.name)
+	}
+	return out
+}
+
+// usual is the outcome of most states, the first by name among equals.
+func usual(in map[string][]string) string {
+	most := ""
+	for _, got := range sortedKeys(in) {
+		if most == "" || len(in[got]) > len(in[most]) {
+			most = got
+		}
+	}
+	return most
+}
+
+// wrapped is a list in lines of a readable length.
+func wrapped(names []string) string {
+	const indent, width = "      ", 120
+	out, line := "", indent
+	for i, name := range names {
+		if i < len(names)-1 {
+			name += "; "
+		}
+		if len(line)+len(name) > width {
+			out, line = out+strings.TrimRight(line, " ")+"\n", indent
+		}
+		line += name
+	}
+	return out + line + "\n"
 }
 
 func sortedKeys[V any](m map[string]V) []string {

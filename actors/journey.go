@@ -211,15 +211,25 @@ func (d *Dispatcher) reserveBest(ctx context.Context, s Standing, r *run, inLogi
 			Server: answer.Server, Incarnation: answer.Incarnation, Promise: answer.Promise, Region: answer.Region,
 			At: answer.At, TTLMs: d.timing.TTL.Milliseconds(), Answer: sig, Decision: decision,
 		}
-		done, refusal, err := d.write(ctx, t.Player, Reserve{Transfer: t.ID, Fact: fact, InLogin: inLogin})
+		done, refusal, err := d.write(ctx, t.Player, Reserve{Transfer: t.ID, Fact: fact, By: d.Source, InLogin: inLogin})
 		if err != nil || refusal != nil {
-			d.releasePromise(answer.Server, events.ReleaseAsk{Player: t.Player, Transfer: t.ID, Attempt: t.Attempts + 1, Reason: events.LostRace})
+			if err == nil && !d.stands(t, answer) {
+				d.releasePromise(answer.Server, events.ReleaseAsk{Player: t.Player, Transfer: t.ID, Attempt: t.Attempts + 1, Reason: events.LostRace})
+			}
 			return false, decision, false
 		}
 		d.follow(t, done)
 		return true, decision, true
 	}
 	return false, last, false
+}
+
+// stands tells that a promise is the one in the log, be it that another dispatcher asked for
+// the same attempt and was faster: a destination gives one promise for one attempt.
+func (d *Dispatcher) stands(t projections.Transfer, answer events.ReserveAnswer) bool {
+	now := d.view.Player(t.Player).Find(t.ID)
+	return now != nil && now.Reserved != nil && now.Reserved.Server == answer.Server &&
+		now.Reserved.Incarnation == answer.Incarnation && now.Reserved.Promise == answer.Promise
 }
 
 // askReserve asks one destination for a coordinate.

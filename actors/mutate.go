@@ -106,7 +106,7 @@ func (d *Dispatcher) attempt(ctx context.Context, player events.PlayerID, c Comm
 	}
 	guard := s.Guard
 	if last.named && last.over == s.Guard {
-		guard = last.guard // retention took the message that the fold still holds
+		guard = last.guard // retention took the message that the fold still holds, or the fold has forgotten an idle player
 	}
 	m, err := d.seal(last.id, events.TransferKey(player, transfer), transfer, guard, fact)
 	if err != nil {
@@ -180,7 +180,7 @@ func (d *Dispatcher) catchUp(ctx context.Context, s Standing, failed *events.App
 			return backoff.Permanent(err)
 		}
 	}
-	last.guard, last.over, last.named = guard, s.Guard, guard < s.Guard
+	last.guard, last.over, last.named = guard, s.Guard, true
 	return failed
 }
 

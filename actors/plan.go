@@ -284,7 +284,7 @@ type death struct {
 // beat of another life, its own goodbye, or silence.
 func (w watch) presumedDead(id events.HostID, inc events.Incarnation) death {
 	if id == w.self.ID {
-		return death{yes: inc != w.self.Incarnation, evidence: events.NewIncarnation}
+		return death{yes: inc != w.self.Incarnation, evidence: events.NewIncarnation, over: w.fleet.Silence(time.Time{}, w.now)}
 	}
 	if !w.sighted() {
 		return death{}

@@ -111,10 +111,15 @@ func (p *pool) count() Tally {
 	return t
 }
 
-// promise binds a taken coordinate to a token until its time is over.
+// promise binds a taken coordinate to a token until its time is over. A token that has a
+// promise keeps that one, and the coordinate goes back: two dispatchers may ask for it at once.
 func (p *pool) promise(token events.Token, player Player, region string, at events.Position, hold time.Duration, now time.Time) *promise {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if x := p.promises[token]; x != nil {
+		p.ready[region] = append(p.ready[region], at)
+		return x
+	}
 	p.number++
 	x := &promise{token: token, player: player, region: region, at: at, number: p.number, until: now.Add(hold)}
 	x.timer = time.AfterFunc(hold, func() { p.giveBack(token) })
