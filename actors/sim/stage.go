@@ -22,7 +22,9 @@ type StageConfig struct {
 	Keep     int           // coordinates each backend keeps ready
 	Seats    int           // players each backend takes
 	Tick     time.Duration // what an act on a game server costs
-	Timing   actors.Timing
+	// Reconnect is what a client needs from the transfer packet to its next login.
+	Reconnect time.Duration
+	Timing    actors.Timing
 	// Connect gives the connection of one host; the caller closes it after Run.
 	Connect  func(ctx context.Context, kind events.SourceKind, id events.HostID) (Conn, error)
 	Identity func(kind events.SourceKind, id events.HostID) actors.Identity
@@ -53,7 +55,7 @@ type proxy struct {
 // NewStage makes a network; Run brings it to life. The clients live until ctx ends.
 func NewStage(ctx context.Context, cfg StageConfig) *Stage {
 	return &Stage{
-		cfg: cfg, net: NewNetwork(ctx, 30*time.Millisecond), ready: make(chan struct{}),
+		cfg: cfg, net: NewNetwork(ctx, cfg.Reconnect), ready: make(chan struct{}),
 		proxies: map[events.HostID]*proxy{}, worlds: map[events.HostID]*World{},
 	}
 }

@@ -204,7 +204,7 @@ func (r *demoRun) play(ctx context.Context) (sim.Report, error) {
 	stop, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stage := sim.NewStage(stop, sim.StageConfig{
-		Proxies: demoProxies, Backends: demoBackends, Keep: max(16, r.o.players), Seats: 4 * r.o.players, Tick: 2 * time.Millisecond,
+		Proxies: demoProxies, Backends: demoBackends, Keep: max(16, r.o.players), Seats: 4 * r.o.players, Tick: 2 * time.Millisecond, Reconnect: 30 * time.Millisecond,
 		Timing: demoTiming, Connect: r.connectAs, Identity: r.identity, Logger: r.log, Version: buildInfo().Version,
 	})
 	crew := newGang(stop)
