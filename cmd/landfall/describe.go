@@ -10,9 +10,10 @@ import (
 
 // describe tells a fact in one line.
 func describe(f events.Fact) string {
-	switch f := f.(type) {
-	case events.TransferFact:
+	if f, ok := f.(events.TransferFact); ok {
 		return describeTransfer(f)
+	}
+	switch f := f.(type) {
 	case *events.SessionOpened:
 		return "on " + describeSession(f.Session)
 	case *events.SessionRefreshed:
@@ -29,8 +30,9 @@ func describe(f events.Fact) string {
 		return fmt.Sprintf("%s, %d of %d players, %d kept, promise %d", f.State, f.Players, f.MaxPlayers, f.Kept(), f.Promise)
 	case *events.ProxyBeat:
 		return fmt.Sprintf("%s, %d players, %d in flight, folded %d", f.State, f.Players, f.InFlight, f.Folded)
+	default:
+		return ""
 	}
-	return ""
 }
 
 func describeTransfer(f events.TransferFact) string {

@@ -47,14 +47,12 @@ func (t *tail) follow(ctx context.Context, src source, store *reader) error {
 		}
 		store, holder, err = src.await(ctx, holder)
 	}
-	if ctx.Err() != nil {
-		return nil
-	}
-	return ignore(err, errFull)
+	return ignore(ignore(err, errFull), ctx.Err())
 }
 
+// ignore drops an error that means that all is well; what may be nil.
 func ignore(err, what error) error {
-	if errors.Is(err, what) {
+	if what != nil && errors.Is(err, what) {
 		return nil
 	}
 	return err

@@ -132,9 +132,6 @@ func (p printer) print(row fmt.Stringer) error {
 	return err
 }
 
-// seconds shows a length as a person reads it: "0.012 s".
-func seconds(d time.Duration) string { return fmt.Sprintf("%.3f s", d.Seconds()) }
-
 // plural is "1 message", "2 messages".
 func plural[N int | uint64](n N, noun string) string {
 	if n == 1 {

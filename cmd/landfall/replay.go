@@ -43,18 +43,25 @@ inconsistent: it holds facts that the fold refuses, each named with its sequence
 	}
 	c.SuggestionsMinimumDistance = 2
 	c.AddCommand(
-		f.verb("token", "the token's transfer: <transfer>-<n>, or r-<32 hex>-<n> as in a host name", "one token", (*replay).token),
-		f.verb("player", "all transfers of a player (name or UUID), and the newest one's story", "one player", (*replay).player),
-		f.verb("transfer", "one transfer, by its id", "one transfer id", (*replay).transfer),
+		f.verb("token", "the token's transfer: <transfer>-<n>, or r-<32 hex>-<n> as in a host name", "one token", tellToken),
+		f.verb("player", "all transfers of a player (name or UUID), and the newest one's story", "one player", tellPlayer),
+		f.verb("transfer", "one transfer, by its id", "one transfer id", tellTransfer),
 	)
 	return c
 }
 
-func (f *replayFlags) verb(name, short, what string, tellIt func(*replay, context.Context, string) (int, error)) *cobra.Command {
+// telling is one of the verbs: the exit status of what was told, or why it could not be told.
+type telling func(ctx context.Context, r *replay) (int, error)
+
+func (f *replayFlags) verb(name, short, what string, prepare func(arg string) (telling, error)) *cobra.Command {
 	c := &cobra.Command{
 		Use: name + " ID", Short: "Replay " + short, Args: exactly(1, what),
 		RunE: func(c *cobra.Command, args []string) error {
-			return f.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), args[0], tellIt)
+			tell, err := prepare(args[0]) // no store is opened for what cannot be an id
+			if err != nil {
+				return err
+			}
+			return f.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), tell)
 		},
 	}
 	f.add(c)
@@ -64,10 +71,7 @@ func (f *replayFlags) verb(name, short, what string, tellIt func(*replay, contex
 	return c
 }
 
-func (f *replayFlags) run(ctx context.Context, stdout, stderr io.Writer, arg string, tellIt func(*replay, context.Context, string) (int, error)) (err error) {
-	if err := checkArg(arg); err != nil {
-		return err
-	}
+func (f *replayFlags) run(ctx context.Context, stdout, stderr io.Writer, tell telling) error {
 	src, err := f.find(os.Getenv)
 	if err != nil {
 		return err
@@ -82,7 +86,7 @@ func (f *replayFlags) run(ctx context.Context, stdout, stderr io.Writer, arg str
 	}
 	out := bufio.NewWriter(stdout)
 	r := &replay{log: store, opener: o, out: printer{w: out, json: f.json}, notes: stderr, explain: f.explain, sessions: f.sessions}
-	status, err := tellIt(r, ctx, arg)
+	status, err := tell(ctx, r)
 	err = errors.Join(err, out.Flush(), store.Close())
 	if err == nil && status != statusOK {
 		err = exitWith(status, nil) // what is wrong stands on the screen
@@ -100,51 +104,62 @@ type replay struct {
 	sessions bool
 }
 
-func (r *replay) token(ctx context.Context, arg string) (int, error) {
+func tellToken(arg string) (telling, error) {
 	token, err := events.ParseToken(arg)
 	if err != nil {
-		return 0, usageError("%w; for a whole transfer: landfall replay transfer ID", err)
+		return nil, usageError("%w; for a whole transfer: landfall replay transfer ID", err)
 	}
-	t, err := r.find(ctx, token.Transfer)
-	if err != nil {
-		return 0, err
-	}
-	if err := t.hasToken(token); err != nil {
-		return 0, err
-	}
-	return r.story(ctx, t)
+	return func(ctx context.Context, r *replay) (int, error) {
+		t, err := r.find(ctx, token.Transfer)
+		if err != nil {
+			return 0, err
+		}
+		if err := t.hasToken(token); err != nil {
+			return 0, err
+		}
+		return r.story(ctx, t)
+	}, nil
 }
 
-func (r *replay) transfer(ctx context.Context, arg string) (int, error) {
+func tellTransfer(arg string) (telling, error) {
 	id, err := events.ParseID[events.TransferID](arg)
 	if err != nil {
-		return 0, usageError("transfer: %w", err)
+		return nil, usageError("transfer: %w", err)
 	}
-	t, err := r.find(ctx, id)
-	if err != nil {
-		return 0, err
-	}
-	return r.story(ctx, t)
+	return func(ctx context.Context, r *replay) (int, error) {
+		t, err := r.find(ctx, id)
+		if err != nil {
+			return 0, err
+		}
+		return r.story(ctx, t)
+	}, nil
 }
 
-func (r *replay) player(ctx context.Context, arg string) (int, error) {
+func tellPlayer(arg string) (telling, error) {
 	if err := checkPlayer(arg); err != nil {
-		return 0, err
+		return nil, err
 	}
-	ids, note, err := findPlayer(ctx, r.log, r.opener, arg)
-	if err != nil {
-		return 0, err
-	}
-	r.note(note)
-	if len(ids) > 1 {
-		r.note(fmt.Sprintf("showing %s, who was seen last; for another one give the UUID", ids[0]))
-	}
-	tales, err := r.tales(ctx, ids[0])
+	return func(ctx context.Context, r *replay) (int, error) {
+		ids, note, err := findPlayer(ctx, r.log, r.opener, arg)
+		if err != nil {
+			return 0, err
+		}
+		r.note(note)
+		if len(ids) > 1 {
+			r.note(fmt.Sprintf("showing %s, who was seen last; for another one give the UUID", ids[0]))
+		}
+		return r.stories(ctx, ids[0])
+	}, nil
+}
+
+// stories lists a player's transfers, the newest last, and tells that one's story.
+func (r *replay) stories(ctx context.Context, player events.PlayerID) (int, error) {
+	tales, err := r.tales(ctx, player)
 	if err != nil {
 		return 0, err
 	}
 	if len(tales) == 0 {
-		return 0, exitWith(statusFailed, fmt.Errorf("player %s: no transfer in this store", ids[0]))
+		return 0, exitWith(statusFailed, fmt.Errorf("player %s: no transfer in this store", player))
 	}
 	broken := false
 	for _, t := range tales {
@@ -188,12 +203,4 @@ func (r *replay) note(text string) {
 	if text != "" {
 		fmt.Fprintln(r.notes, printable(text))
 	}
-}
-
-// checkArg refuses what no id and no name can be, before a store is opened for it.
-func checkArg(arg string) error {
-	if arg == "" {
-		return usageError("the id is empty")
-	}
-	return nil
 }

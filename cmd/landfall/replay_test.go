@@ -93,7 +93,7 @@ func TestReplayOfWhatNeverWas(t *testing.T) {
 
 // TestGarbageIdsAreRefusedFirst: no store is opened for what cannot be an id.
 func TestGarbageIdsAreRefusedFirst(t *testing.T) {
-	tape := newTape(t)
+	t.Chdir(t.TempDir())
 	for _, c := range []struct{ verb, arg, want string }{
 		{"token", "r-123-1", `parse token "r-123-1"`},
 		{"token", "019c0fba-6000-7000-8000-000000000001", "landfall replay transfer ID"},
@@ -102,10 +102,12 @@ func TestGarbageIdsAreRefusedFirst(t *testing.T) {
 		{"token", "$KV.transfers.>", "parse token"},
 		{"transfer", "42", `parse id "42": want a UUID`},
 		{"transfer", "r-019c0fba600070008000000000000001-1", "want a UUID"},
+		{"transfer", "", "want a UUID"},
+		{"player", "", "want a name"},
 		{"player", strings.Repeat("x", 65), "at most 64 characters"},
 		{"player", "a\x1b[31m", "want a name"},
 	} {
-		o := onTape(t, tape, nil, "replay", c.verb, c.arg)
+		o := typed(t, "replay", c.verb, c.arg)
 		if o.status != statusUsage || !strings.Contains(o.stderr, c.want) || strings.Count(o.stderr, "\n") != 1 {
 			t.Errorf("%s %q: %+v", c.verb, c.arg, o)
 		}

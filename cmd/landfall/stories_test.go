@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -238,6 +237,3 @@ func tapeOf(tb testing.TB, name string) (*tape, *journey) {
 	tb.Fatalf("there is no story %q", name)
 	return nil, nil
 }
-
-// squeezed is text without the blanks that columns need.
-func squeezed(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -64,7 +64,10 @@ func (t *tale) timeline(a aside) []step {
 	}
 	var out []step
 	last := start
-	for r := range merged(given(a.sessions), given(a.audit), given(facts)) {
+	for r, err := range merged(given(a.sessions), given(a.audit), given(facts)) {
+		if err != nil {
+			break // what is given already cannot fail
+		}
 		if pause := r.Stored.Sub(last); pause > longSilence {
 			out = append(out, step{Kind: stepGap, AgeMs: ms(last.Sub(start)), GapMs: ms(pause), Text: fmt.Sprintf("… %.1f s nothing …", pause.Seconds())})
 		}

@@ -2,8 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -100,14 +98,17 @@ func tailOnTape(tb testing.TB, log history, o *opener, stdout, stderr *bytes.Buf
 func replayOnTape(tb testing.TB, log history, o *opener, stdout, stderr *bytes.Buffer, args []string) error {
 	tb.Helper()
 	var f replayFlags
-	verbs := map[string]func(*replay, context.Context, string) (int, error){"token": (*replay).token, "player": (*replay).player, "transfer": (*replay).transfer}
-	tellIt := verbs[args[0]]
-	c := f.verb(args[0], "", "", tellIt)
+	verbs := map[string]func(string) (telling, error){"token": tellToken, "player": tellPlayer, "transfer": tellTransfer}
+	tell, err := verbs[args[0]](args[1])
+	if err != nil {
+		return err
+	}
+	c := f.verb(args[0], "", "", nil)
 	if err := c.ParseFlags(args[2:]); err != nil {
 		tb.Fatal(err)
 	}
 	r := &replay{log: log, opener: o, out: printer{w: stdout, json: f.json}, notes: stderr, explain: f.explain, sessions: f.sessions}
-	status, err := tellIt(r, tb.Context(), args[1])
+	status, err := tell(tb.Context(), r)
 	if err == nil && status != statusOK {
 		err = exitWith(status, nil)
 	}
@@ -123,27 +124,4 @@ func typed(tb testing.TB, args ...string) outcome {
 	var stdout, stderr bytes.Buffer
 	status := run(tb.Context(), args, &stdout, &stderr)
 	return outcome{stdout.String(), stderr.String(), status}
-}
-
-func TestErrorsAreOneLine(t *testing.T) {
-	for _, c := range []struct {
-		err    error
-		text   string
-		status int
-	}{
-		{nil, "", statusOK},
-		{errors.New("open store: gone"), "open store: gone", statusFailed},
-		{errors.Join(errors.New("one"), errors.New("two")), "one; two", statusFailed},
-		{exitWith(statusIncomplete, nil), "", statusIncomplete},
-		{fmt.Errorf("tail: %w", usageError("--limit %d", -1)), "tail: --limit -1", statusUsage},
-		{errors.Join(exitWith(statusInconsistent, nil), nil), "", statusInconsistent},
-		{fmt.Errorf("read: %w", context.Canceled), "", statusInterrupted},
-	} {
-		if got := oneLine(c.err); got != c.text {
-			t.Errorf("%v: got %q, want %q", c.err, got, c.text)
-		}
-		if got := statusOf(c.err); got != c.status {
-			t.Errorf("%v: got status %d, want %d", c.err, got, c.status)
-		}
-	}
 }
