@@ -71,7 +71,9 @@ func (t *tale) timeline(a aside) []step {
 		if pause := r.Stored.Sub(last); pause > longSilence {
 			out = append(out, step{Kind: stepGap, AgeMs: ms(last.Sub(start)), GapMs: ms(pause), Text: fmt.Sprintf("… %.1f s nothing …", pause.Seconds())})
 		}
-		last = r.Stored
+		if r.Stored.After(last) { // not what stood before the request
+			last = r.Stored
+		}
 		steps := asideSteps(r)
 		if r.Bucket == events.Transfers {
 			steps = bySeq[r.Seq].steps()
