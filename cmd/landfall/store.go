@@ -66,7 +66,7 @@ func (s source) String() string { return s.dir + s.url }
 // message can show it. The first login counts.
 func remote(text string) (s source, err error) {
 	var plain []string
-	for _, one := range strings.Split(text, ",") {
+	for one := range strings.SplitSeq(text, ",") {
 		u, err := url.Parse(strings.TrimSpace(one))
 		if err != nil || u.Host == "" {
 			return s, usageError("--store: not a URL such as nats://127.0.0.1:4222, nor a directory")

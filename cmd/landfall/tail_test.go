@@ -66,10 +66,10 @@ func TestTailSaysWhatRetentionTook(t *testing.T) {
 func TestTailContinuesWithoutGapOrRepeat(t *testing.T) {
 	tape := wholeTape(t)
 	whole := onTape(t, tape, withKey(), "tail", "--json").stdout
-	var parts string
+	var parts strings.Builder
 	for after, rounds := "0", 0; ; rounds++ {
 		o := onTape(t, tape, withKey(), "tail", "--json", "--limit", "7", "--after", after)
-		parts += o.stdout
+		parts.WriteString(o.stdout)
 		_, rest, ok := strings.Cut(o.stderr, "continue with --after ")
 		if !ok || rounds > 100 {
 			t.Fatalf("no way on: %s", o.stderr)
@@ -80,8 +80,8 @@ func TestTailContinuesWithoutGapOrRepeat(t *testing.T) {
 		}
 		after = next
 	}
-	if parts != whole {
-		t.Errorf("read in parts:\n%s\nat once:\n%s", parts, whole)
+	if parts.String() != whole {
+		t.Errorf("read in parts:\n%s\nat once:\n%s", parts.String(), whole)
 	}
 }
 
