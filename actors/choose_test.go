@@ -1,0 +1,308 @@
+package actors
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/landfall/landfall/events"
+	"github.com/landfall/landfall/projections"
+)
+
+// destination is a backend that passes every filter, with one region "wild".
+func destination(id events.HostID, kept int) *projections.Backend {
+	return &projections.Backend{
+		BackendBeat: events.BackendBeat{
+			Server: id, Incarnation: lifeOf(id), State: events.Ready, Accepting: true, Schema: events.SchemaVersion,
+			ProtocolMin: 767, ProtocolMax: 770, Advertise: string(id) + ":25565", MaxPlayers: 100,
+			Regions: []events.RegionBeat{{Name: "wild", World: "minecraft:overworld", Kept: kept, Size: 8}},
+		},
+		Seq: 50, Seen: t0, Since: t0.Add(-time.Hour), Live: true,
+	}
+}
+
+func fleetOf(backends ...*projections.Backend) *projections.Fleet {
+	return &projections.Fleet{Seq: 60, Live: true, Since: t0.Add(-time.Hour), Backends: backends}
+}
+
+// anywhere is the weakest question.
+func anywhere() question {
+	return question{
+		drained: func(events.HostID) bool { return false }, pledged: func(*projections.Backend, string) int { return 0 },
+		now: t0, stale: 3 * time.Second,
+	}
+}
+
+func ranking(ranked []choice) (out []string) {
+	for _, c := range ranked {
+		out = append(out, string(c.backend.Server)+"/"+c.region)
+	}
+	return out
+}
+
+// TestChooseFilters: each reason that keeps a destination out, with its code.
+func TestChooseFilters(t *testing.T) {
+	rows := []struct {
+		name     string
+		backend  func(b *projections.Backend)
+		question func(q *question)
+		want     events.Code // "" when it passes
+	}{
+		{"all well", nil, nil, ""},
+		{"not the pinned one", nil, func(q *question) { q.wish.Pin = "z" }, events.Excluded},
+		{"the pinned one", nil, func(q *question) { q.wish.Pin = "b" }, ""},
+		{"tried before", nil, func(q *question) { q.exclude = map[events.HostID]events.Code{"b": events.NoCoordinate} }, events.NoCoordinate},
+		{"cooling down", nil, func(q *question) { q.exclude = map[events.HostID]events.Code{"b": events.OnCooldown} }, events.OnCooldown},
+		{"stale", func(b *projections.Backend) { b.Seen = t0.Add(-3*time.Second - 1) }, nil, events.Stale},
+		{"as old as allowed", func(b *projections.Backend) { b.Seen = t0.Add(-3 * time.Second) }, nil, ""},
+		{"starting", func(b *projections.Backend) { b.State = events.Starting }, nil, events.NotReady},
+		{"degraded", func(b *projections.Backend) { b.State = events.Degraded }, nil, events.NotReady},
+		{"shutting down", func(b *projections.Backend) { b.State = events.ShuttingDown }, nil, events.NotReady},
+		{"closed by its operator", func(b *projections.Backend) { b.Accepting = false }, nil, events.NotAccepting},
+		{"drained", nil, func(q *question) { q.drained = func(id events.HostID) bool { return id == "b" } }, events.Drained},
+		{"another wire version", func(b *projections.Backend) { b.Schema++ }, nil, events.SchemaRange},
+		{"client too old for it", nil, func(q *question) { q.protocol = 766 }, events.ProtocolAbsent},
+		{"client too new for it", nil, func(q *question) { q.protocol = 771 }, events.ProtocolAbsent},
+		{"client at its lower end", nil, func(q *question) { q.protocol = 767 }, ""},
+		{"client at its upper end", nil, func(q *question) { q.protocol = 770 }, ""},
+		{"client unknown", nil, func(q *question) { q.protocol = 0 }, ""},
+		{"its versions unknown", func(b *projections.Backend) { b.ProtocolMin, b.ProtocolMax = 0, 0 }, func(q *question) { q.protocol = 5 }, ""},
+		{"no such region", nil, func(q *question) { q.wish.Region = "nether" }, events.RegionMissing},
+		{"no such world", nil, func(q *question) { q.wish.World = "minecraft:the_end" }, events.RegionMissing},
+		{"that region in another world", nil, func(q *question) { q.wish = events.Wish{Region: "wild", World: "x"} }, events.RegionMissing},
+		{"a lobby", func(b *projections.Backend) { b.Regions = nil }, nil, events.RegionMissing},
+		{"nothing kept", func(b *projections.Backend) { b.Regions[0].Kept = 0 }, nil, events.NoneKept},
+		{"all kept ones promised since", nil, func(q *question) { q.pledged = func(*projections.Backend, string) int { return 4 } }, events.NoneKept},
+		{"one left beside the promised ones", nil, func(q *question) { q.pledged = func(*projections.Backend, string) int { return 3 } }, ""},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			b, q := destination("b", 4), anywhere()
+			if row.backend != nil {
+				row.backend(b)
+			}
+			if row.question != nil {
+				row.question(&q)
+			}
+			ranked, d := choose(q, fleetOf(b))
+			if row.want == "" {
+				if len(ranked) != 1 || len(d.Filtered) != 0 || len(d.Candidates) != 1 {
+					t.Fatalf("ranked %v, filtered %+v; want it chosen", ranking(ranked), d.Filtered)
+				}
+				return
+			}
+			want := events.Filtered{Code: row.want, Count: 1, Examples: []string{"b"}}
+			if len(ranked) != 0 || len(d.Filtered) != 1 || d.Filtered[0].Code != want.Code || d.Filtered[0].Count != 1 || !slices.Equal(d.Filtered[0].Examples, want.Examples) {
+				t.Fatalf("ranked %v, filtered %+v; want %+v", ranking(ranked), d.Filtered, want)
+			}
+		})
+	}
+}
+
+// TestChooseOrder: most kept first, then the lower server id, then the lower region.
+func TestChooseOrder(t *testing.T) {
+	b := destination("b", 5)
+	b.Regions = append(b.Regions, events.RegionBeat{Name: "wood", World: "minecraft:overworld", Kept: 5})
+	f := fleetOf(destination("a", 5), b, destination("c", 9), destination("d", 1))
+	ranked, d := choose(anywhere(), f)
+	want := []string{"c/wild", "a/wild", "b/wild", "b/wood", "d/wild"}
+	if got := ranking(ranked); !slices.Equal(got, want) {
+		t.Errorf("order %v, want %v", got, want)
+	}
+	if d.Snapshot != f.Seq || d.Policy != policyKept || d.Candidates[0].Server != "c" || d.Candidates[0].Score >= d.Candidates[1].Score {
+		t.Errorf("recorded %+v", d)
+	}
+	for range 10 {
+		again, d2 := choose(anywhere(), f)
+		if !slices.Equal(ranking(again), want) || fmt.Sprint(d2) != fmt.Sprint(d) {
+			t.Fatal("the same question was answered differently")
+		}
+	}
+	if f.Backends[0].Server != "a" {
+		t.Error("choose changed the snapshot")
+	}
+}
+
+// TestChoosePledges: what was promised since the heartbeat counts for its server and region alone.
+func TestChoosePledges(t *testing.T) {
+	q := anywhere()
+	q.pledged = func(b *projections.Backend, region string) int {
+		if b.Server == "a" && region == "wild" {
+			return 4
+		}
+		return 0
+	}
+	ranked, d := choose(q, fleetOf(destination("a", 6), destination("b", 5)))
+	if got := ranking(ranked); !slices.Equal(got, []string{"b/wild", "a/wild"}) {
+		t.Errorf("order %v, want b before a", got)
+	}
+	if raw := d.Candidates[1].Terms[0].Raw; raw != 2 {
+		t.Errorf("a is recorded with %v kept, want 2", raw)
+	}
+}
+
+// TestChooseRegions: only the regions that fit the wish are candidates.
+func TestChooseRegions(t *testing.T) {
+	b := destination("b", 2)
+	b.Regions = append(b.Regions, events.RegionBeat{Name: "wood", World: "minecraft:overworld", Kept: 5}, events.RegionBeat{Name: "worn", World: "minecraft:the_nether", Kept: 9})
+	for wish, want := range map[events.Wish][]string{
+		{}:                              {"b/worn", "b/wood", "b/wild"},
+		{Region: "wild"}:                {"b/wild"},
+		{World: "minecraft:overworld"}:  {"b/wood", "b/wild"},
+		{World: "minecraft:the_nether"}: {"b/worn"},
+	} {
+		q := anywhere()
+		q.wish = wish
+		if ranked, _ := choose(q, fleetOf(b)); !slices.Equal(ranking(ranked), want) {
+			t.Errorf("%+v: %v, want %v", wish, ranking(ranked), want)
+		}
+	}
+}
+
+// TestDecisionIsBounded: however large the fleet, a decision names eight candidates and eight
+// examples for each reason, counts all, and stays under 4 KB.
+func TestDecisionIsBounded(t *testing.T) {
+	var backends []*projections.Backend
+	const each = 100
+	codes := []func(b *projections.Backend){
+		func(*projections.Backend) {},
+		func(b *projections.Backend) { b.State = events.Degraded },
+		func(b *projections.Backend) { b.Accepting = false },
+		func(b *projections.Backend) { b.Seen = t0.Add(-time.Minute) },
+		func(b *projections.Backend) { b.Schema = 99 },
+		func(b *projections.Backend) { b.ProtocolMax = 1 },
+		func(b *projections.Backend) { b.Regions = nil },
+		func(b *projections.Backend) { b.Regions[0].Kept = 0 },
+	}
+	for i := range each * len(codes) {
+		b := destination(events.HostID(fmt.Sprintf("survival-%s-%04d", "europe-west-frankfurt", i)), 3)
+		codes[i%len(codes)](b)
+		backends = append(backends, b)
+	}
+	q := anywhere()
+	q.protocol = 767
+	ranked, d := choose(q, fleetOf(backends...))
+	if len(ranked) != each || len(d.Candidates) != events.MaxCandidates {
+		t.Errorf("%d ranked, %d recorded; want %d and %d", len(ranked), len(d.Candidates), each, events.MaxCandidates)
+	}
+	if len(d.Filtered) != len(codes)-1 {
+		t.Errorf("%d reasons, want %d", len(d.Filtered), len(codes)-1)
+	}
+	for _, f := range d.Filtered {
+		if f.Count != each || len(f.Examples) > events.MaxExamples || len(f.Examples) == 0 {
+			t.Errorf("%s: count %d with %d examples, want %d with at most %d", f.Code, f.Count, len(f.Examples), each, events.MaxExamples)
+		}
+	}
+	if !slices.IsSortedFunc(d.Filtered, func(a, b events.Filtered) int {
+		if a.Code < b.Code {
+			return -1
+		}
+		return 1
+	}) {
+		t.Errorf("reasons are not sorted: %+v", d.Filtered)
+	}
+	body, err := events.Marshal(&d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(body) > 4096 {
+		t.Errorf("a decision of %d bytes, want at most 4096", len(body))
+	}
+}
+
+// TestDecisionAge is the age of the newest heartbeat in the snapshot, never negative.
+func TestDecisionAge(t *testing.T) {
+	a, b := destination("a", 1), destination("b", 1)
+	a.Seen, b.Seen = t0.Add(-900*time.Millisecond), t0.Add(-250*time.Millisecond)
+	if _, d := choose(anywhere(), fleetOf(a, b)); d.AgeMs != 250 {
+		t.Errorf("age %d ms, want 250", d.AgeMs)
+	}
+	b.Seen = t0.Add(time.Second)
+	if _, d := choose(anywhere(), fleetOf(a, b)); d.AgeMs != 0 {
+		t.Errorf("age %d ms, want 0", d.AgeMs)
+	}
+	if _, d := choose(anywhere(), fleetOf()); d.AgeMs != 0 || d.Candidates == nil || d.Filtered == nil {
+		t.Errorf("an empty fleet gives %+v", d)
+	}
+}
+
+// TestPermanent: no wait can help only when hosts are known and none of them has the region.
+func TestPermanent(t *testing.T) {
+	f := func(code events.Code, n int) events.Filtered { return events.Filtered{Code: code, Count: n} }
+	rows := []struct {
+		name     string
+		filtered []events.Filtered
+		found    int
+		want     bool
+	}{
+		{"nobody is known", nil, 0, false},
+		{"all lack it", []events.Filtered{f(events.RegionMissing, 3)}, 0, true},
+		{"all but a stale one lack it", []events.Filtered{f(events.RegionMissing, 3), f(events.Stale, 1)}, 0, false},
+		{"one has it, nothing kept", []events.Filtered{f(events.RegionMissing, 3), f(events.NoneKept, 1)}, 0, false},
+		{"a pin, and the pinned one lacks it", []events.Filtered{f(events.Excluded, 5), f(events.RegionMissing, 1)}, 0, true},
+		{"a pin that nobody answers to", []events.Filtered{f(events.Excluded, 5)}, 0, false},
+		{"one has it", []events.Filtered{f(events.RegionMissing, 3)}, 1, false},
+	}
+	for _, row := range rows {
+		d := events.Decision{Filtered: row.filtered, Candidates: make([]events.Candidate, row.found)}
+		if got := permanent(d); got != row.want {
+			t.Errorf("%s: %v, want %v", row.name, got, row.want)
+		}
+	}
+}
+
+// TestForJoin: a plain join needs a seat, not a region; degraded servers are the last resort.
+func TestForJoin(t *testing.T) {
+	make4 := func() (a, b, c, d *projections.Backend) {
+		return destination("a", 0), destination("b", 0), destination("c", 0), destination("d", 0)
+	}
+	check := func(name string, q question, want string, backends ...*projections.Backend) {
+		t.Helper()
+		got := ""
+		for _, b := range forJoin(q, fleetOf(backends...)) {
+			got += string(b.Server)
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	a, b, c, d := make4()
+	a.Players, b.Players, c.Players, d.Players = 50, 10, 0, 10
+	c.Outstanding = 20
+	d.State = events.Degraded
+	check("emptiest first, promises count, degraded last", anywhere(), "bcad", a, b, c, d)
+	a, b, c, d = make4()
+	check("ties in the order of ids", anywhere(), "abcd", a, b, c, d)
+	a.MaxPlayers, a.Players = 5, 5
+	b.Advertise = ""
+	c.State = events.Starting
+	d.Seen = t0.Add(-time.Minute)
+	check("full, without a door, starting, stale", anywhere(), "", a, b, c, d)
+	a, b, c, d = make4()
+	a.Accepting = false
+	q := anywhere()
+	q.exclude = map[events.HostID]events.Code{"b": events.Unreachable}
+	q.drained = func(id events.HostID) bool { return id == "c" }
+	q.protocol = 767
+	d.ProtocolMin, d.ProtocolMax = 100, 200
+	check("closed, unreachable, drained, another protocol", q, "", a, b, c, d)
+	a.Accepting, a.MaxPlayers, a.Players = true, 0, 500
+	check("an unknown limit is none", q, "a", a)
+}
+
+func BenchmarkChoose(b *testing.B) {
+	for _, n := range []int{10, 100, 1000} {
+		var backends []*projections.Backend
+		for i := range n {
+			backends = append(backends, destination(events.HostID(fmt.Sprintf("survival-%04d", i)), i%9))
+		}
+		f, q := fleetOf(backends...), anywhere()
+		b.Run(fmt.Sprintf("backends=%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				choose(q, f)
+			}
+		})
+	}
+}
