@@ -247,3 +247,8 @@ func readStored(t *testing.T, name string) (f stored) {
 	}
 	return f
 }
+
+func shapeTypeOf(f Fact) reflect.Type { return reflect.TypeOf(f).Elem() }
+
+// newLike makes a pointer to a zero value of v's type.
+func newLike(v any) any { return reflect.New(reflect.TypeOf(v)).Interface() }
