@@ -62,26 +62,19 @@ func (d *Dispatcher) write(ctx context.Context, player events.PlayerID, c Comman
 // answered that somebody's last question a moment ago.
 func (d *Dispatcher) writeFresh(ctx context.Context, player events.PlayerID, c Command) (landed, *events.Refusal, error) {
 	for {
+		decidedOn := d.view.Player(player).Guard
 		done, refusal, err := d.write(ctx, player, c)
 		if err != nil || refusal == nil {
 			return done, refusal, err
 		}
-		behind, err := d.behind(ctx, player)
-		if err != nil || !behind {
+		last, err := d.leaderSeq(ctx, player)
+		if err != nil || last <= decidedOn {
 			return done, refusal, err
 		}
+		if err := d.view.WaitFolded(ctx, events.Transfers, last); err != nil {
+			return done, nil, err
+		}
 	}
-}
-
-// behind asks the leader whether the log holds more of a player than the fold, and if so
-// waits until the fold has it.
-func (d *Dispatcher) behind(ctx context.Context, player events.PlayerID) (bool, error) {
-	folded := d.view.Player(player).Guard
-	last, err := d.leaderSeq(ctx, player)
-	if err != nil || last <= folded {
-		return false, err
-	}
-	return true, d.view.WaitFolded(ctx, events.Transfers, last)
 }
 
 func (d *Dispatcher) leaderSeq(ctx context.Context, player events.PlayerID) (uint64, error) {

@@ -31,6 +31,7 @@ func (l Load) Run(ctx context.Context) (asked int, err error) {
 	life, end := context.WithCancel(ctx)
 	defer end()
 	clients := l.join(life, &wg)
+	l.awaitJoins(life, clients)
 	if l.KillAt > 0 {
 		wg.Go(func() { l.killLater(life) })
 	}
@@ -61,6 +62,34 @@ func (l Load) join(ctx context.Context, wg *sync.WaitGroup) []*Client {
 		wg.Go(func() { l.keepIn(ctx, c, i) })
 	}
 	return clients
+}
+
+// joinPatience bounds how long the first joins are waited for.
+const joinPatience = 10 * time.Second
+
+// awaitJoins waits until the log knows where every player is.
+func (l Load) awaitJoins(ctx context.Context, clients []*Client) {
+	ctx, cancel := context.WithTimeout(ctx, joinPatience)
+	defer cancel()
+	for _, c := range clients {
+		for !l.stands(c) {
+			select {
+			case <-time.After(5 * time.Millisecond):
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// stands tells that the log names the server where the client is.
+func (l Load) stands(c *Client) bool {
+	d := l.Stage.Observer()
+	if d == nil {
+		return false
+	}
+	s, known := d.View().Session(c.ID)
+	return known && s.Open && s.Server == c.Look().Server
 }
 
 // absence is how long a client may be away before its player logs in again by hand.
@@ -101,12 +130,10 @@ func (l Load) askOne(clients []*Client, rnd *rand.Rand) int {
 	}
 	for _, i := range rnd.Perm(len(clients)) {
 		c := clients[i]
-		at := c.Look().Server
-		s, known := d.View().Session(c.ID)
-		if at == "" || !known || !s.Open || s.Server != at || d.View().Player(c.ID).Active != nil {
+		if !l.stands(c) || d.View().Player(c.ID).Active != nil {
 			continue
 		}
-		c.Ask(RegionOf(l.elsewhere(at, rnd)))
+		c.Ask(RegionOf(l.elsewhere(c.Look().Server, rnd)))
 		return 1
 	}
 	return 0
