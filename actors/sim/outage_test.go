@@ -72,7 +72,7 @@ func TestStoreOutageAtEachStep(t *testing.T) {
 				facts := len(s.mem.Records(events.Transfers))
 				s.mem.Outage()
 				h.release()
-				time.Sleep(20 * time.Second) // less than the token's time, more than staleness
+				s.pass(20 * time.Second) // less than the token's time, more than staleness
 				if n := len(s.mem.Records(events.Transfers)); n != facts {
 					t.Errorf("%d facts during the outage", n-facts)
 				}
@@ -89,9 +89,9 @@ func TestStoreOutageAfterTheMove(t *testing.T) {
 	play(t, func(s *scene) {
 		token := s.sentAway()
 		s.mem.Outage()
-		time.Sleep(2 * time.Second)
+		s.pass(2 * time.Second)
 		s.comesWith(token, "e2") // doors stay open; the fold still shows the way
-		time.Sleep(5 * time.Second)
+		s.pass(5 * time.Second)
 		s.mem.Restore()
 		got := s.outcome(s.player, forever)
 		s.completed(s.player, got, "b")
@@ -102,7 +102,7 @@ func TestStoreOutageAfterTheMove(t *testing.T) {
 func TestStoreOutageRefusesRequests(t *testing.T) {
 	play(t, func(s *scene) {
 		s.mem.Outage()
-		time.Sleep(time.Second)
+		s.pass(time.Second)
 		s.player.Ask("")
 		s.reads("refused.TRANSPORT_DOWN")
 		s.mem.Restore()
@@ -139,7 +139,7 @@ func TestStolenToken(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.until("thief somewhere", 5*time.Second, func() bool { return thief.Look().Server != "" })
-		time.Sleep(2 * time.Second)
+		s.pass(2 * time.Second)
 		if v := thief.Look(); v.Position != sim.Spawn {
 			t.Errorf("the thief was put at %v", v.Position)
 		}
@@ -170,7 +170,7 @@ func TestLoginHeldForUnknownToken(t *testing.T) {
 		done := make(chan error, 1)
 		s.player.Quit()
 		go func() { done <- s.player.Join(s.ctx, "e2", token) }()
-		time.Sleep(2 * time.Second)
+		s.pass(2 * time.Second)
 		select {
 		case err := <-done:
 			t.Fatalf("login was not held: %v", err)
@@ -224,7 +224,7 @@ func TestClientTooOld(t *testing.T) {
 		if err := old.Join(s.ctx, "e1", events.Token{}); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Second)
+		s.pass(time.Second)
 		old.Ask("")
 		s.ended(old, s.outcome(old, forever), projections.Failed, events.ClientTooOld, messages.Text("failed.CLIENT_TOO_OLD", nil))
 		if at := old.Look().Server; at != "a" {

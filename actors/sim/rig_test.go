@@ -155,8 +155,11 @@ func (r *rig) killBackend(id events.HostID) {
 	h.cancel()
 }
 
+// pass lets fake time pass.
+func (r *rig) pass(d time.Duration) { time.Sleep(d); synctest.Wait() }
+
 // settle lets the network come up: heartbeats seen, folds live, observers sighted.
-func (r *rig) settle() { time.Sleep(6 * time.Second); synctest.Wait() }
+func (r *rig) settle() { r.pass(6 * time.Second) }
 
 // player joins through an edge and waits until the log knows where the player is.
 func (r *rig) player(name string, edge, server events.HostID) *sim.Client {

@@ -405,7 +405,7 @@ func TestMovedHolderDies(t *testing.T) {
 	play(t, func(s *scene) {
 		token := s.sentAway()
 		s.killDispatcher("e1")
-		time.Sleep(12 * time.Second) // long enough for anyone who would reopen
+		s.pass(12 * time.Second) // long enough for anyone who would reopen
 		s.comesWith(token, "e2")
 		got := s.outcome(s.player, forever)
 		s.completed(s.player, got, "b")
@@ -519,7 +519,7 @@ func TestArrivedDestinationDies(t *testing.T) {
 	play(t, func(s *scene) {
 		s.arrivesUnheard()
 		s.b.Restart()
-		time.Sleep(3 * time.Second)
+		s.pass(3 * time.Second)
 		s.comesWith(events.Token{}, "e2")
 		got := s.outcome(s.player, forever)
 		s.ended(s.player, got, projections.Failed, events.PromiseGone, messages.Text("failed.PROMISE_GONE", nil))
