@@ -153,7 +153,11 @@ func openR1(t *testing.T) streamtest.Store {
 // raw is JetStream as an operator has it.
 func raw(t testing.TB, srv *embedded.Server) jetstream.JetStream {
 	t.Helper()
-	c := srv.Connection()
+	return rawConfig(t, srv.Connection())
+}
+
+func rawConfig(t testing.TB, c streams.Config) jetstream.JetStream {
+	t.Helper()
 	nc, err := nats.Connect("", nats.InProcessServer(c.InProcess), nats.UserInfo(c.User, c.Password), nats.CustomInboxPrefix(streams.InboxPrefix(c.Role, c.ID)))
 	if err != nil {
 		t.Fatal(err)

@@ -37,7 +37,6 @@ func dial(ctx context.Context, cfg Config, use string) (*link, error) {
 		nats.CustomReconnectDelay(reconnectDelay),
 		nats.PingInterval(5 * time.Second),
 		nats.MaxPingsOutstanding(2),
-		nats.DrainTimeout(drainTimeout),
 		nats.DisconnectErrHandler(l.onLost),
 		nats.ReconnectHandler(l.onBack),
 		nats.ClosedHandler(func(*nats.Conn) { close(l.closed) }),
@@ -220,6 +219,11 @@ var (
 // the publish is not permitted; sent tells whether m may have left this process.
 func (l *link) request(ctx context.Context, m *nats.Msg) (answer *nats.Msg, sent bool, err error) {
 	f := l.life()
+	select {
+	case <-f.lost:
+		return nil, false, nats.ErrConnectionReconnecting
+	default:
+	}
 	denied, forget := l.onDenied(m.Subject)
 	defer forget()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -242,8 +246,8 @@ func (l *link) request(ctx context.Context, m *nats.Msg) (answer *nats.Msg, sent
 	if err == nil {
 		return answer, true, nil
 	}
-	if cause := context.Cause(ctx); cause != nil && ctx.Err() != nil {
-		err = cause
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		err = context.Cause(ctx)
 	}
 	return nil, mayHaveLeft(err), err
 }
@@ -261,21 +265,19 @@ func mayHaveLeft(err error) bool {
 	return true
 }
 
-// drain handles what has arrived, then closes, and waits for it.
-func (l *link) drain() error {
-	if err := l.nc.Drain(); err != nil {
-		l.nc.Close()
+// flushAndClose sends what was published, then closes, and waits for it. It does not use
+// the client's own Drain: there is no subscription left to drain, and Drain takes timers
+// that the client shares between all connections of a process, which a
+// testing/synctest bubble does not survive.
+func (l *link) flushAndClose() {
+	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
+	defer cancel()
+	if l.nc.IsConnected() {
+		if err := l.nc.FlushWithContext(ctx); err != nil {
+			l.log.Warn("store connection closed with something unsent", "error", err)
+		}
 	}
-	timer := time.NewTimer(drainTimeout)
-	defer timer.Stop()
-	select {
-	case <-l.closed:
-		return nil
-	case <-timer.C:
-	}
-	l.nc.Close()
-	<-l.closed
-	return nil
+	l.close()
 }
 
 func (l *link) close() {

@@ -18,8 +18,8 @@ import (
 // defaultTimeout bounds a call whose context has no deadline.
 const defaultTimeout = 5 * time.Second
 
-// drainTimeout bounds how long Close waits for what is still on its way.
-const drainTimeout = 5 * time.Second
+// flushTimeout bounds how long Close waits for what is still to be sent.
+const flushTimeout = 5 * time.Second
 
 // Config says where the store is and who connects.
 type Config struct {
@@ -90,14 +90,14 @@ func Connect(ctx context.Context, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// Close ends the connections: first what reads, after what it has received is handled,
-// then what appends. It waits, at most 10 s. Callers end their Tail, Serve and Listen first.
+// Close ends the connections, first the one that reads. It waits, at most 10 s. Callers
+// end their Tail, Serve and Listen before; the server, where it is ours, is closed after.
 func (s *Store) Close() error {
-	var err error
 	s.closing.Do(func() {
-		err = errors.Join(s.read.drain(), s.append.drain())
+		s.read.flushAndClose()
+		s.append.flushAndClose()
 	})
-	return err
+	return nil
 }
 
 // Connected tells that the store can be reached now, as far as this host knows.
