@@ -1,0 +1,163 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/landfall/landfall/events"
+	"github.com/landfall/landfall/projections"
+)
+
+// claimAndMove takes the token and sends the player. Whoever loses the claim stops here.
+func (d *Dispatcher) claimAndMove(ctx context.Context, s Standing) bool {
+	t := *s.Active
+	done, refusal, err := d.write(ctx, t.Player, Claim{Token: t.Token, By: d.Source})
+	if err != nil || refusal != nil {
+		d.logger.Debug("not claimed", "refusal", refusal, "error", err, describe(t))
+		return false
+	}
+	d.follow(t, done)
+	q := d.moveAsk(t, s, done.seq)
+	return d.afterMove(ctx, s, q, d.askMove(ctx, s.Session.Server, q))
+}
+
+// queryMove asks once more what became of a move that was not answered. An origin that has
+// not heard of the claim says so, and from then on refuses it: the player may be moved again.
+func (d *Dispatcher) queryMove(ctx context.Context, origin events.HostID, q events.MoveAsk) events.Answer {
+	q.Query = true
+	return d.askMove(ctx, origin, q)
+}
+
+func (d *Dispatcher) moveAsk(t projections.Transfer, s Standing, claim uint64) events.MoveAsk {
+	q := events.MoveAsk{Player: t.Player, Name: s.Session.Name, Token: t.Token, Claim: claim, How: events.HowTransfer, At: t.Reserved.At}
+	switch {
+	case t.Destination() == s.Session.Server:
+		q.How = events.HowLocal
+	case s.Session.Kind == events.KindDirect:
+		if b := d.view.Fleet().Backend(t.Destination()); b != nil {
+			q.Address = b.Public
+		}
+	default:
+		q.Address = edgeAddress(t.Token, d.cfg.Domain, d.cfg.Port)
+	}
+	return q
+}
+
+// askMove gives the origin's answer; a code of "" means that nobody knows.
+func (d *Dispatcher) askMove(ctx context.Context, origin events.HostID, q events.MoveAsk) events.Answer {
+	ctx, cancel := context.WithTimeout(ctx, d.timing.MoveTimeout)
+	defer cancel()
+	answer, err := ask[events.Answer](ctx, d.Identity, d.bus, events.ToBackend(origin, events.VerbMove), q)
+	if errors.Is(err, events.ErrNobody) || errors.Is(err, ErrNotSent) {
+		return events.Answer{Code: events.Refused, Detail: "the server " + string(origin) + " does not answer"}
+	}
+	if err != nil {
+		d.logger.Warn("move without an answer: outcome unknown", "origin", origin, "error", err)
+		return events.Answer{}
+	}
+	return answer
+}
+
+func (d *Dispatcher) afterMove(ctx context.Context, s Standing, q events.MoveAsk, answer events.Answer) bool {
+	t := *s.Active
+	switch answer.Code {
+	case events.Sent:
+		if d.arrives(ctx, t.Player, q.Token, d.timing.SentPause) {
+			return false
+		}
+		return d.recordMove(ctx, s, q, events.MoveSent)
+	case "", events.NotKnown:
+		return d.afterUnknown(ctx, s, q)
+	}
+	r := d.runs.get(t.ID, d.view.Fleet())
+	r.refusal = string(answer.Code)
+	if answer.Detail != "" {
+		r.refusal += ": " + answer.Detail
+	}
+	released := d.finish(ctx, s, Release{Token: q.Token, Claim: q.Claim, Reason: events.MoveRefused, Detail: r.refusal})
+	if answer.Code == events.NotHere {
+		d.awaitNews(ctx, s)
+	}
+	return released
+}
+
+// awaitNews waits until the log shows what the origin knows already: that the player is not
+// there any more.
+func (d *Dispatcher) awaitNews(ctx context.Context, s Standing) {
+	ctx, cancel := context.WithTimeout(ctx, d.timing.Stale)
+	defer cancel()
+	d.wakeup.until(ctx, s.Active.Player, func() bool {
+		now, _ := d.view.Session(s.Active.Player)
+		return now.Last != s.Session.Last
+	})
+}
+
+// arrives waits a while for the arrival to stand in the log.
+func (d *Dispatcher) arrives(ctx context.Context, player events.PlayerID, token events.Token, within time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	return d.wakeup.until(ctx, player, func() bool {
+		t := d.view.Player(player).Find(token.Transfer)
+		return t == nil || t.Token != token || t.Phase != projections.Claimed
+	})
+}
+
+// afterUnknown asks the origin once more what became of a move, and when nobody can say,
+// records just that. If the store is away the origin is asked again first: both are often
+// lost together.
+func (d *Dispatcher) afterUnknown(ctx context.Context, s Standing, q events.MoveAsk) bool {
+	for {
+		if !d.view.Ready() && sleep(ctx, 200*time.Millisecond) {
+			continue
+		}
+		answer := d.queryMove(ctx, s.Session.Server, q)
+		if answer.Code != "" && answer.Code != events.NotKnown {
+			return d.afterMove(ctx, s, q, answer)
+		}
+		done, err := d.recordOnce(ctx, s, q, events.MoveUnknown)
+		if err == nil || !sleep(ctx, 200*time.Millisecond) {
+			return done
+		}
+	}
+}
+
+// recordMove says that a move was sent, however long the store takes to hear it: until then
+// this process alone knows that the player may be under way.
+func (d *Dispatcher) recordMove(ctx context.Context, s Standing, q events.MoveAsk, result events.MoveResult) bool {
+	for {
+		done, err := d.recordOnce(ctx, s, q, result)
+		if err == nil || !sleep(ctx, 200*time.Millisecond) {
+			return done
+		}
+	}
+}
+
+func (d *Dispatcher) recordOnce(ctx context.Context, s Standing, q events.MoveAsk, result events.MoveResult) (bool, error) {
+	done, refusal, err := d.write(ctx, q.Player, RecordMove{Token: q.Token, Claim: q.Claim, How: q.How, Result: result})
+	if err != nil || refusal != nil {
+		return false, err
+	}
+	d.follow(*s.Active, done)
+	return true, nil
+}
+
+// enquire asks the origin what became of a claim that somebody else left behind.
+func (d *Dispatcher) enquire(ctx context.Context, s Standing, reopen *Reopen) bool {
+	t := *s.Active
+	q := events.MoveAsk{Player: t.Player, Name: t.Request.Name, Token: t.Token, Claim: t.ClaimSeq, How: events.HowTransfer}
+	answer := d.queryMove(ctx, t.Claim.From, q)
+	if reopen != nil {
+		if answer.Code != events.NotSent {
+			return false // it was sent, or nobody knows: the token's time decides
+		}
+		return d.finish(ctx, s, *reopen)
+	}
+	if answer.Code == events.NotSent && !t.MovedOnce {
+		return d.finish(ctx, s, Expire{Token: t.Token, Claim: t.ClaimSeq, Reason: events.TTLPassed})
+	}
+	return d.finish(ctx, s, Fail{
+		Transfer: t.ID, Claim: t.ClaimSeq, Code: events.NotArrived, Detail: "origin says: " + string(answer.Code),
+		In: []projections.Phase{projections.Claimed},
+	})
+}

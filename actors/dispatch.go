@@ -1,0 +1,163 @@
+package actors
+
+import (
+	"context"
+
+	"github.com/landfall/landfall/events"
+	"github.com/landfall/landfall/projections"
+)
+
+// minTransferProtocol is the protocol of 1.20.5, the first client that can be sent elsewhere.
+const minTransferProtocol = 766
+
+// dispatch chooses a destination and reserves there; without one the transfer is parked in line.
+func (d *Dispatcher) dispatch(ctx context.Context, s Standing) bool {
+	t := *s.Active
+	if s.Controls.Killed {
+		d.line.park(t)
+		return false
+	}
+	if p := s.Session.Protocol; p > 0 && p < minTransferProtocol && s.Session.Kind != events.KindRelay {
+		return d.finish(ctx, s, Fail{Transfer: t.ID, Code: events.ClientTooOld, In: openPhases})
+	}
+	if t.Facts >= events.MaxTransferFacts {
+		return d.finish(ctx, s, Fail{Transfer: t.ID, Code: events.AttemptsExhausted, In: openPhases})
+	}
+	r := d.runs.get(t.ID, d.view.Fleet())
+	if r.attempts >= d.timing.MaxRetries {
+		return d.afterRetries(ctx, s, r)
+	}
+	if d.line.before(t) {
+		return d.wait(ctx, s, behindOthers())
+	}
+	won, decision, ok := d.reserveBest(ctx, s, r, false)
+	if !ok {
+		return false
+	}
+	if won {
+		d.line.leave(t.ID)
+		return true
+	}
+	return d.nobody(ctx, s, decision)
+}
+
+// behindOthers is the decision not to look for a destination: others wait for the same.
+func behindOthers() events.Decision {
+	return events.Decision{
+		Policy: policyKept, Candidates: []events.Candidate{},
+		Filtered: []events.Filtered{{Code: events.Waiting, Count: 1, Examples: []string{}}},
+	}
+}
+
+// afterRetries ends a dispatch that has used its attempts. When it was the origin that
+// refused, another destination will not help; else the transfer waits for another dispatch.
+func (d *Dispatcher) afterRetries(ctx context.Context, s Standing, r *run) bool {
+	t := *s.Active
+	d.runs.end(t.ID)
+	if r.refusal != "" {
+		return d.finish(ctx, s, Fail{Transfer: t.ID, Code: events.MoveRefused, Detail: r.refusal, In: openPhases})
+	}
+	if t.Request.Wish.Pin != "" && !t.Request.Wait {
+		return d.finish(ctx, s, Fail{Transfer: t.ID, Code: events.AttemptsExhausted, In: openPhases})
+	}
+	_, decision := choose(d.question(s, r), r.snapshot)
+	return d.wait(ctx, s, decision)
+}
+
+// nobody handles a dispatch that found no destination.
+func (d *Dispatcher) nobody(ctx context.Context, s Standing, decision events.Decision) bool {
+	t := *s.Active
+	d.runs.end(t.ID)
+	switch {
+	case permanent(decision):
+		return d.finish(ctx, s, Fail{Transfer: t.ID, Code: events.RegionMissing, Decision: &decision, In: openPhases})
+	case t.Request.Wish.Pin != "" && !t.Request.Wait:
+		return d.finish(ctx, s, Fail{Transfer: t.ID, Code: events.NoCandidate, Decision: &decision, In: openPhases})
+	}
+	return d.wait(ctx, s, decision)
+}
+
+// wait parks a transfer. That nobody can serve it is a fact once; later it is only so.
+func (d *Dispatcher) wait(ctx context.Context, s Standing, decision events.Decision) bool {
+	t := *s.Active
+	d.line.park(t)
+	if t.Waitlisted {
+		return false
+	}
+	done, refusal, err := d.write(ctx, t.Player, Waitlist{Transfer: t.ID, Decision: decision})
+	if err == nil && refusal == nil {
+		d.follow(t, done)
+		d.tellPlayer(t.Player, "transfer.waiting", nil)
+	}
+	return false
+}
+
+func (d *Dispatcher) question(s Standing, r *run) question {
+	return question{
+		wish: s.Active.Request.Wish, protocol: s.Session.Protocol, exclude: d.runs.excluded(r, d.Now()),
+		drained: s.Controls.IsDrained, pledged: d.view.Pledged, now: d.Now(), stale: d.timing.Stale,
+	}
+}
+
+// reserveBest asks destinations in the order of their rank until one promises and the
+// promise stands in the log. ok is false when the transfer is no longer ours to serve.
+func (d *Dispatcher) reserveBest(ctx context.Context, s Standing, r *run, inLogin bool) (won bool, last events.Decision, ok bool) {
+	t := *s.Active
+	for ctx.Err() == nil {
+		ranked, decision := choose(d.question(s, r), r.snapshot)
+		if len(ranked) == 0 {
+			return false, decision, true
+		}
+		answer, sig, code := d.askReserve(ctx, t, ranked[0])
+		if code != events.Promised {
+			d.noteRefusal(r, ranked[0].backend.Server, code)
+			continue
+		}
+		r.attempts++
+		fact := events.Reserved{
+			Server: answer.Server, Incarnation: answer.Incarnation, Promise: answer.Promise, Region: answer.Region,
+			At: answer.At, TTLMs: d.timing.TTL.Milliseconds(), Answer: sig, Decision: decision,
+		}
+		done, refusal, err := d.write(ctx, t.Player, Reserve{Transfer: t.ID, Fact: fact, By: d.Source, InLogin: inLogin})
+		if err != nil || refusal != nil {
+			if err == nil && !d.stands(t, answer) {
+				d.releasePromise(answer.Server, events.ReleaseAsk{Player: t.Player, Transfer: t.ID, Attempt: t.Attempts + 1, Reason: events.LostRace})
+			}
+			return false, decision, false
+		}
+		d.follow(t, done)
+		return true, decision, true
+	}
+	return false, last, false
+}
+
+// stands tells that a promise is the one in the log, be it that another dispatcher asked for
+// the same attempt and was faster: a destination gives one promise for one attempt.
+func (d *Dispatcher) stands(t projections.Transfer, answer events.ReserveAnswer) bool {
+	now := d.view.Player(t.Player).Find(t.ID)
+	return now != nil && now.Reserved != nil && now.Reserved.Server == answer.Server &&
+		now.Reserved.Incarnation == answer.Incarnation && now.Reserved.Promise == answer.Promise
+}
+
+// askReserve asks one destination for a coordinate.
+func (d *Dispatcher) askReserve(ctx context.Context, t projections.Transfer, c choice) (answer events.ReserveAnswer, sig string, code events.Code) {
+	ctx, cancel := context.WithTimeout(ctx, d.timing.AttemptTimeout)
+	defer cancel()
+	answer, sig, err := askSigned[events.ReserveAnswer](ctx, d.Identity, d.bus, events.ToBackend(c.backend.Server, events.VerbReserve), events.ReserveAsk{
+		Player: t.Player, Name: t.Request.Name, Transfer: t.ID, Attempt: t.Attempts + 1, Place: t.Place,
+		Region: c.region, World: t.Request.Wish.World, TTLMs: d.timing.TTL.Milliseconds(), Incarnation: c.backend.Incarnation,
+	})
+	if err != nil {
+		d.logger.Warn("destination did not answer", "server", c.backend.Server, "error", err)
+		return answer, "", events.NoAnswer
+	}
+	return answer, sig, answer.Code
+}
+
+// noteRefusal excludes a destination for this dispatch; a fault of its own also cools it down.
+func (d *Dispatcher) noteRefusal(r *run, server events.HostID, code events.Code) {
+	r.exclude[server] = code
+	if code != events.NoCoordinate && code != events.Full {
+		d.runs.coolDown(server, d.Now().Add(d.timing.Cooldown))
+	}
+}
