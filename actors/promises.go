@@ -16,6 +16,7 @@ type pool struct {
 	regions  []Region
 	ready    map[string][]events.Position
 	promises map[events.Token]*promise
+	inHand   int // taken, and not yet promised, put back or dropped
 	number   uint64
 	dry      error         // why the last search found nothing, nil when it did
 	taken    chan struct{} // asks the refill to look again
@@ -23,7 +24,7 @@ type pool struct {
 }
 
 // Tally counts what became of the coordinates of one life. At any moment
-// Found = Ready + Promised + Placed + Dropped.
+// Found = Ready + Promised + Placed + Dropped, beside those that are just being promised.
 type Tally struct{ Found, Ready, Promised, Placed, Dropped int }
 
 // promise is one coordinate held for one player.
@@ -44,10 +45,15 @@ func newPool(regions []Region) *pool {
 	}
 }
 
-// take pops a coordinate: of the region asked for, else of the fitting one that has most.
-func (p *pool) take(region, world string) (string, events.Position, bool) {
+// take pops a coordinate: of the region asked for, else of the fitting one that has most. It
+// is then in the caller's hand until put, dropped or promise. OK, or FULL when seats players
+// are promised a place already (in hand counts too), or NO_COORDINATE.
+func (p *pool) take(region, world string, seats int) (string, events.Position, events.Code) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if len(p.promises)+p.inHand >= seats {
+		return "", events.Position{}, events.Full
+	}
 	best := ""
 	for _, r := range p.regions {
 		fits := (region == "" || region == r.Name) && (world == "" || world == r.World)
@@ -57,33 +63,36 @@ func (p *pool) take(region, world string) (string, events.Position, bool) {
 	}
 	list := p.ready[best]
 	if len(list) == 0 {
-		return "", events.Position{}, false
+		return "", events.Position{}, events.NoCoordinate
 	}
 	p.ready[best] = list[1:]
+	p.inHand++
 	p.nudge()
-	return best, list[0], true
+	return best, list[0], events.OK
 }
 
-// put makes a coordinate ready.
+// put makes a taken coordinate ready again.
 func (p *pool) put(region string, at events.Position) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.inHand--
 	p.ready[region] = append(p.ready[region], at)
 }
 
 // found takes in a newly found coordinate.
 func (p *pool) found(region string, at events.Position) {
-	p.put(region, at)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.ready[region] = append(p.ready[region], at)
 	p.tally.Found++
 	p.dry = nil
 }
 
-// dropped counts a coordinate that is no longer good.
+// dropped counts a taken coordinate that is no longer good.
 func (p *pool) dropped() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.inHand--
 	p.tally.Dropped++
 	p.nudge()
 }
@@ -116,6 +125,7 @@ func (p *pool) count() Tally {
 func (p *pool) promise(token events.Token, player Player, region string, at events.Position, hold time.Duration, now time.Time) *promise {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.inHand--
 	if x := p.promises[token]; x != nil {
 		p.ready[region] = append(p.ready[region], at)
 		return x
@@ -183,11 +193,11 @@ func (p *pool) held(player events.PlayerID) []events.Token {
 	return out
 }
 
-// outstanding counts the promises that have not been settled.
+// outstanding counts the promises that are being made or have not been settled.
 func (p *pool) outstanding() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.promises)
+	return len(p.promises) + p.inHand
 }
 
 // beat gives what the heartbeat says of the pool. seats is how many players may still come.

@@ -14,10 +14,11 @@ func (b *Backend) answerReserve(ctx context.Context, l *life, q events.ReserveAs
 	if x := l.pool.find(token); x != nil {
 		return b.promised(l, x)
 	}
-	if refusal := b.mayReserve(ctx, l, q); refusal != nil {
+	seats, refusal := b.seats(ctx, l, q)
+	if refusal != nil {
 		return b.notPromised(l, q.Region, refusal)
 	}
-	region, at, refusal := b.safeCoordinate(ctx, l, q)
+	region, at, refusal := b.safeCoordinate(ctx, l, q, seats)
 	if refusal != nil {
 		return b.notPromised(l, q.Region, refusal)
 	}
@@ -28,29 +29,27 @@ func (b *Backend) answerReserve(ctx context.Context, l *life, q events.ReserveAs
 	return b.promised(l, x)
 }
 
-func (b *Backend) mayReserve(ctx context.Context, l *life, q events.ReserveAsk) *events.Refusal {
+// seats tells how many players may be promised a place, or why nobody may.
+func (b *Backend) seats(ctx context.Context, l *life, q events.ReserveAsk) (int, *events.Refusal) {
 	if q.Incarnation != l.Source.Incarnation {
-		return events.Refuse(events.WrongIncarnation, "this is another life of "+string(l.Source.ID))
+		return 0, events.Refuse(events.WrongIncarnation, "this is another life of "+string(l.Source.ID))
 	}
 	if q.TTLMs <= 0 || q.TTLMs > time.Hour.Milliseconds() || q.Attempt < 1 || q.Attempt > events.MaxAttempts {
-		return events.Refuse(events.BadRequest, "ttl or attempt out of range")
+		return 0, events.Refuse(events.BadRequest, "ttl or attempt out of range")
 	}
 	h, err := b.cfg.World.Health(ctx)
 	if s := b.state(l, err); s == events.Starting || s == events.ShuttingDown || err != nil {
-		return events.Refuse(events.NotReady, string(s))
+		return 0, events.Refuse(events.NotReady, string(s))
 	}
-	if h.MaxPlayers-h.Players-l.pool.outstanding() <= 0 {
-		return events.Refuse(events.Full, "")
-	}
-	return nil
+	return h.MaxPlayers - h.Players, nil
 }
 
 // safeCoordinate pops a coordinate and looks at it again; an unsafe one is replaced once.
-func (b *Backend) safeCoordinate(ctx context.Context, l *life, q events.ReserveAsk) (string, events.Position, *events.Refusal) {
+func (b *Backend) safeCoordinate(ctx context.Context, l *life, q events.ReserveAsk, seats int) (string, events.Position, *events.Refusal) {
 	for range 2 {
-		region, at, ok := l.pool.take(q.Region, q.World)
-		if !ok {
-			return "", at, events.Refuse(events.NoCoordinate, "")
+		region, at, code := l.pool.take(q.Region, q.World, seats)
+		if code != events.OK {
+			return "", at, events.Refuse(code, "")
 		}
 		err := b.cfg.World.Check(ctx, at)
 		if err == nil {

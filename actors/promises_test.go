@@ -1,0 +1,431 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/landfall/landfall/events"
+	"github.com/landfall/landfall/streams/streamtest"
+)
+
+const many = 1000 // more seats than any test promises
+
+var twoRegions = []Region{{Name: "wild", World: "w", Keep: 3}, {Name: "wood", World: "x", Keep: 2}}
+
+func tokenN(n int) events.Token {
+	return events.Token{Transfer: num[events.TransferID](byte(n)), Attempt: 1}
+} //nolint:gosec // small
+
+// TestPoolConserves: whatever happens in whatever order, each coordinate found is ready,
+// promised, placed or dropped, and no coordinate is in two places.
+func TestPoolConserves(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := newPool(twoRegions)
+		defer p.close()
+		made := 0
+		token := func() events.Token { return tokenN(rapid.IntRange(1, 4).Draw(t, "token")) }
+		region := func() string { return rapid.SampledFrom([]string{"", "wild", "wood"}).Draw(t, "region") }
+		check := func() {
+			n := p.count()
+			if n.Found != n.Ready+n.Promised+n.Placed+n.Dropped || p.inHand != 0 {
+				t.Fatalf("lost or doubled: %+v, %d in hand", n, p.inHand)
+			}
+			seen := map[float64]bool{}
+			for _, list := range p.ready {
+				for _, at := range list {
+					if seen[at.X] {
+						t.Fatalf("coordinate %v is twice there", at.X)
+					}
+					seen[at.X] = true
+				}
+			}
+			for _, x := range p.promises {
+				if seen[x.at.X] {
+					t.Fatalf("coordinate %v is ready and promised", x.at.X)
+				}
+				seen[x.at.X] = true
+			}
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"find": func(*rapid.T) {
+				made++
+				p.found(rapid.SampledFrom([]string{"wild", "wood"}).Draw(t, "where"), events.Position{X: float64(made)})
+			},
+			"promise": func(*rapid.T) {
+				r, at, code := p.take(region(), "", many)
+				if code == events.OK {
+					p.promise(token(), Player{ID: steve}, r, at, time.Hour, t0)
+				}
+			},
+			"drop": func(*rapid.T) {
+				if _, _, code := p.take(region(), "", many); code == events.OK {
+					p.dropped()
+				}
+			},
+			"put back": func(*rapid.T) {
+				if r, at, code := p.take(region(), "", many); code == events.OK {
+					p.put(r, at)
+				}
+			},
+			"give back": func(*rapid.T) { p.giveBack(token()) },
+			"spend":     func(*rapid.T) { p.spend(token()) },
+			"settle":    func(*rapid.T) { p.settle(token()) },
+			"":          func(*rapid.T) { check() },
+		})
+	})
+}
+
+// TestPoolConservesUnderRace: the same, with everybody at once and promises that expire.
+func TestPoolConservesUnderRace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPool(twoRegions)
+		for i := range 20 {
+			p.found("wild", events.Position{X: float64(i)})
+		}
+		var wg sync.WaitGroup
+		for i := range 16 {
+			wg.Go(func() {
+				for n := range 50 {
+					token := tokenN((i+n)%8 + 1)
+					if r, at, code := p.take("", "", many); code == events.OK {
+						p.promise(token, Player{ID: steve}, r, at, time.Duration(n)*time.Millisecond, time.Now())
+					}
+					switch n % 4 {
+					case 0:
+						p.giveBack(token)
+					case 1:
+						p.spend(token)
+					case 2:
+						p.settle(token)
+					case 3:
+						time.Sleep(time.Millisecond)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		n := p.count()
+		if n.Found != 20 || n.Found != n.Ready+n.Promised+n.Placed+n.Dropped || n.Promised != 0 {
+			t.Errorf("lost or doubled: %+v", n)
+		}
+	})
+}
+
+// TestPromiseExpiresOnce: at its end, by the backend's own clock, and never after that.
+func TestPromiseExpiresOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPool(twoRegions)
+		p.found("wild", events.Position{X: 1})
+		r, at, _ := p.take("", "", many)
+		p.promise(tokenN(1), Player{ID: steve}, r, at, 35*time.Second, time.Now())
+		time.Sleep(35*time.Second - 1)
+		synctest.Wait()
+		if n := p.count(); n.Promised != 1 || n.Ready != 0 {
+			t.Errorf("before its end: %+v", n)
+		}
+		time.Sleep(1)
+		synctest.Wait()
+		if n := p.count(); n.Promised != 0 || n.Ready != 1 {
+			t.Errorf("at its end: %+v", n)
+		}
+		if p.giveBack(tokenN(1)) {
+			t.Error("an expired promise was given back once more")
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if n := p.count(); n.Ready != 1 {
+			t.Errorf("an hour later: %+v", n)
+		}
+	})
+}
+
+// TestPromiseSpentDoesNotExpire: a recorded arrival owns its coordinate for good.
+func TestPromiseSpentDoesNotExpire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPool(twoRegions)
+		p.found("wild", events.Position{X: 1})
+		r, at, _ := p.take("", "", many)
+		p.promise(tokenN(1), Player{ID: steve}, r, at, time.Second, time.Now())
+		p.spend(tokenN(1))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := p.count(); n.Placed != 1 || n.Ready != 0 || n.Promised != 0 || p.giveBack(tokenN(1)) {
+			t.Errorf("a spent promise came back: %+v", n)
+		}
+		if p.outstanding() != 1 {
+			t.Error("a seat is free before the placement is settled")
+		}
+		p.settle(tokenN(1))
+		if p.outstanding() != 0 || len(p.held(steve)) != 0 {
+			t.Error("a settled promise is still held")
+		}
+	})
+}
+
+// TestPoolTake: the region asked for, else the fitting one that has most.
+func TestPoolTake(t *testing.T) {
+	p := newPool(twoRegions)
+	for i := range 3 {
+		p.found("wood", events.Position{X: float64(i)})
+	}
+	p.found("wild", events.Position{X: 9})
+	for _, row := range []struct{ region, world, want string }{
+		{"", "", "wood"}, {"wild", "", "wild"}, {"wild", "", ""}, {"", "x", "wood"}, {"", "w", ""}, {"wood", "w", ""}, {"none", "", ""}, {"wood", "x", "wood"}, {"", "", ""},
+	} {
+		if got, _, code := p.take(row.region, row.world, many); got != row.want || (code == events.OK) != (row.want != "") {
+			t.Errorf("take(%q, %q) gives %q, want %q", row.region, row.world, got, row.want)
+		}
+	}
+}
+
+// TestPoolBeat: what a heartbeat offers is bounded by the seats that are free.
+func TestPoolBeat(t *testing.T) {
+	p := newPool(twoRegions)
+	for range 3 {
+		p.found("wild", events.Position{})
+	}
+	for seats, want := range map[int]int{10: 3, 2: 2, 0: 0, -4: 0} {
+		if regions, _ := p.beat(seats); regions[0].Kept != want || regions[0].Size != 3 || regions[1].Kept != 0 {
+			t.Errorf("with %d seats: %+v, want %d kept", seats, regions, want)
+		}
+	}
+	p.take("", "", many)
+	p.promise(tokenN(1), Player{}, "wild", events.Position{}, time.Hour, t0)
+	defer p.close()
+	if _, number := p.beat(1); number != 1 {
+		t.Errorf("last promise is number %d, want 1", number)
+	}
+}
+
+// TestPoolRefills: it searches until every region keeps what it should, and again when a
+// coordinate is gone for good; failures are repeated more and more rarely.
+func TestPoolRefills(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context, _ *streamtest.Memory) {
+		ctx, cancel := context.WithCancel(ctx)
+		p, g := newPool(twoRegions), &ground{}
+		var searched []time.Time
+		broken := true
+		g.find = func(r Region) (events.Position, error) {
+			searched = append(searched, time.Now())
+			if broken {
+				return events.Position{}, ErrUnsafe
+			}
+			return events.Position{X: float64(len(searched))}, nil
+		}
+		ended := make(chan error, 1)
+		changed := 0
+		go func() { ended <- p.refill(ctx, g, logger(t), func() { changed++ }) }()
+		time.Sleep(8 * time.Second)
+		synctest.Wait()
+		if !p.isDry() || len(searched) != 4 { // at 0, 1, 3, 7 s
+			t.Errorf("dry %v after %d searches, want 4", p.isDry(), len(searched))
+		}
+		g.mu.Lock()
+		broken = false
+		g.mu.Unlock()
+		eventually(t, "pool full", func() bool { return p.count().Ready == 5 })
+		if p.isDry() || p.kept("wild") != 3 || p.kept("wood") != 2 || changed != 5 {
+			t.Errorf("dry %v, kept %d and %d, %d changes", p.isDry(), p.kept("wild"), p.kept("wood"), changed)
+		}
+		r, at, _ := p.take("wild", "", many)
+		p.promise(tokenN(1), Player{}, r, at, time.Hour, time.Now())
+		synctest.Wait()
+		if n := p.count(); n.Found != 5 {
+			t.Errorf("a promised coordinate was replaced: %+v", n)
+		}
+		p.spend(tokenN(1))
+		p.settle(tokenN(1))
+		eventually(t, "placed one replaced", func() bool { return p.count().Found == 6 })
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("refill ended with %v", err)
+		}
+	})
+}
+
+// --- reserve ---
+
+// TestReserveAnswers: each code of a destination, and that a refusal costs no coordinate.
+func TestReserveAnswers(t *testing.T) {
+	sick := func() (Health, error) { return Health{}, ErrDown }
+	rows := []struct {
+		name string
+		with func(s *site, q *events.ReserveAsk)
+		want events.Code
+	}{
+		{"a promise", func(*site, *events.ReserveAsk) {}, events.Promised},
+		{"any region", func(_ *site, q *events.ReserveAsk) { q.Region = "" }, events.Promised},
+		{"another life", func(_ *site, q *events.ReserveAsk) { q.Incarnation = lifeOf("b before") }, events.WrongIncarnation},
+		{"no such region", func(_ *site, q *events.ReserveAsk) { q.Region = "wood" }, events.NoCoordinate},
+		{"another world", func(_ *site, q *events.ReserveAsk) { q.World = "x" }, events.NoCoordinate},
+		{"nothing kept", func(s *site, _ *events.ReserveAsk) { s.life.pool.ready = map[string][]events.Position{} }, events.NoCoordinate},
+		{"no seat", func(s *site, _ *events.ReserveAsk) {
+			s.ground.health = func() (Health, error) { return Health{Players: 9, MaxPlayers: 9}, nil }
+		}, events.Full},
+		{"the last seat is promised", func(s *site, _ *events.ReserveAsk) {
+			s.ground.health = func() (Health, error) { return Health{Players: 8, MaxPlayers: 9}, nil }
+			r, at, _ := s.life.pool.take("", "", many)
+			s.life.pool.promise(tokenN(7), Player{}, r, at, time.Hour, time.Now())
+		}, events.Full},
+		{"server down", func(s *site, _ *events.ReserveAsk) { s.ground.health = sick }, events.NotReady},
+		{"starting", func(s *site, _ *events.ReserveAsk) { s.worldID = "" }, events.NotReady},
+		{"leaving", func(s *site, _ *events.ReserveAsk) { s.Leave() }, events.NotReady},
+		{"cannot be checked", func(s *site, _ *events.ReserveAsk) { s.ground.check = func(events.Position) error { return ErrDown } }, events.NotReady},
+		{"no ttl", func(_ *site, q *events.ReserveAsk) { q.TTLMs = 0 }, events.BadRequest},
+		{"a ttl of a day", func(_ *site, q *events.ReserveAsk) { q.TTLMs = 86_400_000 }, events.BadRequest},
+		{"attempt 0", func(_ *site, q *events.ReserveAsk) { q.Attempt = 0 }, events.BadRequest},
+		{"attempt 65", func(_ *site, q *events.ReserveAsk) { q.Attempt = events.MaxAttempts + 1 }, events.BadRequest},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			onSite(t, func(t *testing.T, ctx context.Context, s *site) {
+				s.stock(3)
+				q := events.ReserveAsk{
+					Player: steve, Name: "Steve", Transfer: first, Attempt: 1, Region: "wild", TTLMs: 30_000, Incarnation: s.life.Source.Incarnation,
+				}
+				row.with(s, &q)
+				before := s.Tally()
+				a := s.answerReserve(ctx, s.life, q)
+				if a.Code != row.want || a.Server != "b" || a.Incarnation != s.life.Source.Incarnation {
+					t.Fatalf("answer %+v, want %s of b", a, row.want)
+				}
+				after := s.Tally()
+				if a.Code == events.Promised {
+					before.Ready, before.Promised = before.Ready-1, before.Promised+1
+				}
+				if after != before {
+					t.Errorf("coordinates %+v, want %+v", after, before)
+				}
+			})
+		})
+	}
+}
+
+// TestReserveIsIdempotent: the same attempt, the same promise, also from two at once.
+func TestReserveIsIdempotent(t *testing.T) {
+	onSite(t, func(t *testing.T, ctx context.Context, s *site) {
+		s.stock(3)
+		s.ground.check = func(events.Position) error { // both are at it at the same time
+			time.Sleep(time.Millisecond)
+			return nil
+		}
+		answers := make(chan events.ReserveAnswer, 2)
+		for range 2 {
+			go func() { answers <- s.reserve(ctx, 1) }()
+		}
+		x, y := <-answers, <-answers
+		z := s.reserve(ctx, 1)
+		if x.Code != events.Promised || x.At != y.At || x.Promise != y.Promise || x.At != z.At || x.Promise != z.Promise {
+			t.Errorf("promises differ:\n%+v\n%+v\n%+v", x, y, z)
+		}
+		if n := s.Tally(); n.Promised != 1 || n.Found != n.Ready+n.Promised {
+			t.Errorf("coordinates %+v, want one promised and none lost", n)
+		}
+		if next := s.reserve(ctx, 2); next.Promise != x.Promise+1 || next.At == x.At {
+			t.Errorf("attempt 2 gets %+v", next)
+		}
+		time.Sleep(35 * time.Second)
+		synctest.Wait()
+		if n := s.Tally(); n.Promised != 0 || n.Ready != 3 {
+			t.Errorf("after ttl + 5 s: %+v", n)
+		}
+	})
+}
+
+// TestReserveLastSeat: of two who ask at once for the last seat, one gets it.
+func TestReserveLastSeat(t *testing.T) {
+	onSite(t, func(t *testing.T, ctx context.Context, s *site) {
+		s.stock(4)
+		s.ground.health = func() (Health, error) { return Health{Players: 8, MaxPlayers: 9}, nil }
+		s.ground.check = func(events.Position) error {
+			time.Sleep(time.Millisecond)
+			return nil
+		}
+		answers := make(chan events.Code, 3)
+		for n := range 3 {
+			go func() { answers <- s.reserve(ctx, n+1).Code }()
+		}
+		got := []events.Code{<-answers, <-answers, <-answers}
+		slices.Sort(got)
+		if !slices.Equal(got, []events.Code{events.Full, events.Full, events.Promised}) {
+			t.Errorf("answers %v, want one promise", got)
+		}
+	})
+}
+
+// TestReserveUnsafe: an unsafe coordinate is replaced once, then UNSAFE; each is let go.
+func TestReserveUnsafe(t *testing.T) {
+	for bad, want := range map[int]events.Code{1: events.Promised, 2: events.Unsafe} {
+		t.Run(fmt.Sprintf("%d unsafe", bad), func(t *testing.T) {
+			onSite(t, func(t *testing.T, ctx context.Context, s *site) {
+				s.stock(3)
+				looked := 0
+				s.ground.check = func(events.Position) error {
+					if looked++; looked <= bad {
+						return ErrUnsafe
+					}
+					return nil
+				}
+				if a := s.reserve(ctx, 1); a.Code != want {
+					t.Errorf("answer %+v, want %s", a, want)
+				}
+				synctest.Wait()
+				if n := s.Tally(); n.Dropped != bad || n.Found != n.Ready+n.Promised+n.Dropped || len(s.ground.forgot) != bad {
+					t.Errorf("coordinates %+v, %d let go; want %d dropped", n, len(s.ground.forgot), bad)
+				}
+			})
+		})
+	}
+}
+
+// TestReserveExpects: a promised player is looked for closely until the promise ends or is
+// given back.
+func TestReserveExpects(t *testing.T) {
+	onSite(t, func(t *testing.T, ctx context.Context, s *site) {
+		s.stock(1)
+		s.reserve(ctx, 1)
+		if d := s.ground.expected[steve]; d != 35*time.Second {
+			t.Errorf("expected for %s, want ttl + 5 s", d)
+		}
+		ask := events.ReleaseAsk{Player: steve, Transfer: first, Attempt: 1, Reason: events.LostRace}
+		if a := s.answerRelease(s.life, ask); a.Code != events.OK {
+			t.Errorf("release: %+v", a)
+		}
+		if d := s.ground.expected[steve]; d != 0 {
+			t.Errorf("still expected for %s", d)
+		}
+		if a := s.answerRelease(s.life, ask); a.Code != events.NotKnown {
+			t.Errorf("a second release: %+v, want UNKNOWN", a)
+		}
+		if n := s.Tally(); n.Ready != 1 {
+			t.Errorf("coordinates %+v", n)
+		}
+	})
+}
+
+// TestHeldTokens are those that a player may still arrive with.
+func TestHeldTokens(t *testing.T) {
+	onSite(t, func(t *testing.T, ctx context.Context, s *site) {
+		s.stock(2)
+		s.reserve(ctx, 1)
+		s.reserve(ctx, 2)
+		held := s.life.pool.held(steve)
+		if len(held) != 2 || !slices.Contains(held, tokenOne) || len(s.life.pool.held(events.OfflinePlayer("Alex"))) != 0 {
+			t.Errorf("held %v", held)
+		}
+		s.life.pool.spend(tokenOne)
+		if held := s.life.pool.held(steve); len(held) != 1 || held[0].Attempt != 2 {
+			t.Errorf("held %v after the arrival", held)
+		}
+	})
+}
