@@ -29,9 +29,9 @@ func (b *Backend) Up(worldID string) {
 
 // Down implements WorldEvents.
 func (b *Backend) Down(err error) {
-	b.logger.Warn("the game server does not answer", "error", err)
+	b.logger.Error("the game server does not answer, trying on", "error", err)
 	b.mu.Lock()
-	b.up = false
+	b.up, b.missed = false, true
 	b.mu.Unlock()
 	b.beatNow()
 }

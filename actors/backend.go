@@ -50,6 +50,7 @@ type Backend struct {
 	moves    map[events.PlayerID]*move
 	up       bool
 	worldID  string
+	missed   bool          // the game server was once found not to answer
 	reborn   chan struct{} // the game server was restarted: a new life begins
 	leaving  atomic.Bool
 	tasks    sync.WaitGroup
@@ -227,7 +228,7 @@ func (b *Backend) state(l *life, health error) events.HostState {
 	switch {
 	case b.leaving.Load():
 		return events.ShuttingDown
-	case b.worldID == "":
+	case b.worldID == "" && !b.missed:
 		return events.Starting
 	case !b.up || health != nil || l.pool.isDry():
 		return events.Degraded

@@ -61,8 +61,8 @@ func (b *beater) once(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		ctx, cancel := context.WithTimeout(ctx, b.every)
-		seq, err := b.log.Append(ctx, m)
+		once, cancel := context.WithTimeout(ctx, b.every)
+		seq, err := b.log.Append(once, m)
 		cancel()
 		if err == nil {
 			b.prev, b.first, b.mute, b.unsure = seq, true, false, false
@@ -70,6 +70,10 @@ func (b *beater) once(ctx context.Context) error {
 				b.landed()
 			}
 			return nil
+		}
+		if ctx.Err() != nil {
+			b.unsure = true // it may have landed all the same
+			return nil      // run sees that ctx has ended, and says goodbye
 		}
 		if retry, err := b.refused(err); !retry {
 			return err

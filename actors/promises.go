@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -270,7 +271,11 @@ func (p *pool) refill(ctx context.Context, w World, logger *slog.Logger, changed
 			continue
 		}
 		p.failed(err)
-		logger.Warn("no safe coordinate found, trying again", "region", r.Name, "error", err, "in", pause)
+		if errors.Is(err, ErrDown) {
+			pause = time.Second // the outage is told elsewhere; when it is over, places are wanted at once
+		} else {
+			logger.Warn("no safe coordinate found, trying again", "region", r.Name, "error", err, "in", pause)
+		}
 		if !sleep(ctx, pause) {
 			return ctx.Err()
 		}

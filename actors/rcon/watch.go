@@ -123,7 +123,6 @@ func (w *watch) fall(err error) {
 		w.restart = true
 	}
 	if w.vitals.setDown(err) {
-		w.log.Error("game server does not answer", "err", err)
 		w.h.Down(err)
 	}
 }
