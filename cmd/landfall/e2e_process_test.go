@@ -177,7 +177,7 @@ func (p *process) wait(t *testing.T, what string, come func() bool) {
 			done = come() // the last line came before the end
 			p.mu.Unlock()
 			if !done {
-				t.Fatalf("%s ended (%v) before: %s", p.name, p.cmd.ProcessState, what)
+				t.Fatalf("%s ended before: %s\n%s", p.name, what, p.tail(20))
 			}
 		case <-late.C:
 			t.Fatalf("%s: %s did not come within %s", p.name, what, patience)
