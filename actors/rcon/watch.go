@@ -231,7 +231,7 @@ func (w *watch) lookClosely(ctx context.Context) error {
 	entity, err := target("look for "+name, actors.Player{Name: name})
 	if err != nil {
 		w.guests.done(name)
-		return nil
+		return nil //nolint:nilerr // no command takes such a name: there is nobody to look for
 	}
 	reply, err := w.console.run(ctx, Paid, w.console.own("data get entity "+entity+" Dimension"))
 	if err != nil {
