@@ -99,6 +99,7 @@ func sendAnswer(err error) events.Answer {
 // An answer that this process slept over is asked for again.
 func (b *Backend) stillLatest(ctx context.Context, l *life, q events.MoveAsk) *events.Refusal {
 	for ctx.Err() == nil {
+		asked := l.Now()
 		once, cancel := context.WithTimeout(ctx, statePatience)
 		state, err := ask[events.StateAnswer](once, l.Identity, b.cfg.Bus, events.AskOf(l.Source.ID, events.VerbState), events.StateAsk{Player: q.Player})
 		cancel()
@@ -112,7 +113,7 @@ func (b *Backend) stillLatest(ctx context.Context, l *life, q events.MoveAsk) *e
 		if state.Claim != q.Claim || state.Token != q.Token {
 			return events.Refuse(events.TooOld, "the claim is no longer the latest")
 		}
-		if l.Now().Sub(answered) < stateFresh {
+		if now := l.Now(); now.Sub(answered) < stateFresh && now.Sub(asked) <= statePatience {
 			return nil
 		}
 	}

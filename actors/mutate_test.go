@@ -240,7 +240,8 @@ func TestWriteRefusals(t *testing.T) {
 	}
 }
 
-// TestWriteFullKey: a key that holds 64 messages is refused by the store, whatever they are.
+// TestWriteFullKey: a key that holds 64 messages takes no more, whatever they are, and does
+// not block its player.
 func TestWriteFullKey(t *testing.T) {
 	mutating(t, []events.TransferFact{requested()}, func(t *testing.T, ctx context.Context, s *seer) {
 		key := events.TransferKey(steve, first)
@@ -248,9 +249,14 @@ func TestWriteFullKey(t *testing.T) {
 			s.mem.Inject(events.Transfers, key, events.Header{"KV-Operation": "DEL"}, nil)
 		}
 		synctest.Wait()
-		_, refusal, err := s.write(ctx, steve, waitlist)
-		if err != nil || refusal == nil || refusal.Code != events.KeyFull {
-			t.Errorf("refusal %v, error %v; want KEY_FULL", refusal, err)
+		if _, refusal, err := s.write(ctx, steve, waitlist); err != nil || refusal == nil {
+			t.Errorf("refusal %v, error %v; want a refusal", refusal, err)
+		}
+		if ended := s.view.Player(steve).Find(first); ended == nil || ended.Phase != projections.Failed || ended.Code != events.KeyFull {
+			t.Errorf("the fold says %+v, want FAILED(KEY_FULL)", ended)
+		}
+		if _, refusal, err := s.write(ctx, steve, Request{Transfer: second, Fact: *requested()}); err != nil || refusal != nil {
+			t.Errorf("the next request: refusal %v, error %v", refusal, err)
 		}
 	})
 }

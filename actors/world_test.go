@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/landfall/landfall/events"
@@ -189,6 +190,7 @@ func onSite(t *testing.T, body func(t *testing.T, ctx context.Context, s *site))
 		s.arrived = func(events.ArrivedAsk) events.ArrivedAnswer { return events.ArrivedAnswer{Code: events.NoPlace} }
 		s.placed = func(events.PlacedAsk) events.Answer { return events.Answer{Code: events.OK} }
 		s.serve(ctx)
+		synctest.Wait()
 		body(t, ctx, s)
 	})
 }
