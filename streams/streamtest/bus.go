@@ -119,30 +119,46 @@ func (s *subscription) push(d delivery) {
 }
 
 // Serve answers requests to a subject (wildcards allowed) until ctx ends, and returns
-// ctx's error after the last handle has returned.
+// ctx's error after the last handle has returned. What has arrived when ctx ends is still
+// handled, unless the host is stopped or cut off then: to kill a host, cut it off first.
 func (c *Client) Serve(ctx context.Context, subject, queue string, ready func(), handle func(ctx context.Context, subject string, w events.Wire) events.Wire) error {
 	s, err := c.subscribe(ctx, &subscription{c: c, subject: subject, queue: queue, serves: true}, ready)
 	if err != nil {
 		return err
 	}
-	defer s.leave()
 	var handlers sync.WaitGroup
 	defer handlers.Wait()
 	slots := make(chan struct{}, maxHandlers)
-	for {
-		d, err := s.next(ctx)
-		if err != nil {
-			return err
-		}
-		select {
-		case slots <- struct{}{}:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	work := func(d delivery) {
+		slots <- struct{}{}
 		handlers.Go(func() {
 			defer func() { <-slots }()
 			c.answer(ctx, d, handle(ctx, d.subject, d.wire))
 		})
+	}
+	for {
+		d, err := s.next(ctx)
+		if err != nil {
+			s.drain(work)
+			return err
+		}
+		work(d)
+	}
+}
+
+// drain ends the subscription with what it has received.
+func (s *subscription) drain(work func(delivery)) {
+	s.leave()
+	for {
+		s.c.m.mu.Lock()
+		if len(s.pending) == 0 || s.c.stopped || !s.c.up() || s.pending[0].at.After(time.Now()) {
+			s.c.m.mu.Unlock()
+			return
+		}
+		d := s.pending[0]
+		s.pending = s.pending[1:]
+		s.c.m.mu.Unlock()
+		work(d)
 	}
 }
 
@@ -217,12 +233,15 @@ func (s *subscription) next(ctx context.Context) (delivery, error) {
 		if err := ctx.Err(); err != nil {
 			return delivery{}, err
 		}
-		d, arrived := s.pop()
+		at, arrived := s.peek()
 		if arrived == nil {
-			if err := sleepUntil(ctx, d.at); err != nil {
-				return d, err
+			if err := sleepUntil(ctx, at); err != nil {
+				return delivery{}, err
 			}
-			return d, s.c.running(ctx)
+			if err := s.c.running(ctx); err != nil {
+				return delivery{}, err
+			}
+			return s.pop(), nil
 		}
 		select {
 		case <-ctx.Done():
@@ -231,16 +250,23 @@ func (s *subscription) next(ctx context.Context) (delivery, error) {
 	}
 }
 
-// pop takes the oldest delivery, or says what to wait for.
-func (s *subscription) pop() (delivery, <-chan struct{}) {
+// peek says when the oldest delivery arrives, or what to wait for when there is none.
+func (s *subscription) peek() (time.Time, <-chan struct{}) {
 	s.c.m.mu.Lock()
 	defer s.c.m.mu.Unlock()
 	if len(s.pending) == 0 {
-		return delivery{}, s.arrived.wait()
+		return time.Time{}, s.arrived.wait()
 	}
+	return s.pending[0].at, nil
+}
+
+// pop takes the oldest delivery. Only the goroutine of Serve or Listen does.
+func (s *subscription) pop() delivery {
+	s.c.m.mu.Lock()
+	defer s.c.m.mu.Unlock()
 	d := s.pending[0]
 	s.pending = s.pending[1:]
-	return d, nil
+	return d
 }
 
 // matches tells whether a subject falls under a pattern with the wildcards * and >.

@@ -118,16 +118,20 @@ func oneOfAQueue(t *testing.T, s Store, _ Features) {
 	asker := s.Connect(t)
 	host := newHost()
 	var handled atomic.Int64
+	var serving []*running
 	for range servers {
-		serve(t, s.Connect(t), asker, events.AskOf(host, events.VerbRequest), "dispatchers", func(context.Context, string, events.Wire) events.Wire {
+		serving = append(serving, serve(t, s.Connect(t), asker, events.AskOf(host, events.VerbRequest), "dispatchers", func(context.Context, string, events.Wire) events.Wire {
 			handled.Add(1)
 			return events.Wire{}
-		})
+		}))
 	}
 	for range asks {
 		if _, err := asker.Ask(within(t), events.AskOf(host, events.VerbRequest), events.Wire{}); err != nil {
 			t.Fatalf("ask: %v", err)
 		}
+	}
+	for _, r := range serving { // what waits for its handler is counted too
+		r.stop(t)
 	}
 	if n := handled.Load(); n != asks {
 		t.Errorf("%d requests were handled %d times", asks, n)

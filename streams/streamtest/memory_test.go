@@ -203,6 +203,40 @@ func TestMemoryLosesRequestsAndAnswers(t *testing.T) {
 	})
 }
 
+func TestMemoryServeEndsWithWhatHasArrived(t *testing.T) {
+	for name, want := range map[string]int64{"ended": 3, "killed": 1} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, m *Memory) {
+				host, asker := m.Client("host"), m.Client("asker")
+				var handled atomic.Int64
+				server := serve(t, host, asker, "a.b", "", func(context.Context, string, events.Wire) events.Wire {
+					handled.Add(1)
+					return events.Wire{}
+				})
+				if err := askBriefly(t, asker, "a.b", events.Wire{}); err != nil {
+					t.Fatal(err)
+				}
+				host.Stop()
+				for range 2 {
+					if err := askBriefly(t, asker, "a.b", events.Wire{}); err == nil {
+						t.Fatal("a stopped host answered")
+					}
+				}
+				if name == "ended" {
+					host.set(func() { // both at once
+						host.stopped = false
+						server.cancel()
+					})
+				}
+				server.stop(t)
+				if n := handled.Load(); n != want {
+					t.Errorf("%d requests handled, want %d", n, want)
+				}
+			})
+		})
+	}
+}
+
 func TestMemoryOutageTakesTheBusToo(t *testing.T) {
 	bubble(t, func(t *testing.T, m *Memory) {
 		asker := m.Client("asker")
