@@ -39,7 +39,8 @@ func (s *Store) Append(ctx context.Context, m events.Message) (uint64, error) {
 		return 0, &events.AppendError{Reason: events.NotAllowed, Key: m.Key, Err: err}
 	}
 	id := m.Header[events.HeaderID]
-	if from, ok := s.doubt.of(id); ok {
+	from, doubted := s.doubt.of(id)
+	if doubted && s.read.nc.IsConnected() {
 		if seq, found := s.own(ctx, m, from, 0); found {
 			s.doubt.settle(id)
 			return seq, nil
@@ -49,6 +50,9 @@ func (s *Store) Append(ctx context.Context, m events.Message) (uint64, error) {
 	if failed == nil {
 		s.doubt.settle(id)
 		return seq, nil
+	}
+	if doubted && failed.Reason == events.Unavailable {
+		failed.Reason = events.Unknown // this try did not leave, but an earlier one may have landed
 	}
 	if failed.Reason == events.Unknown {
 		s.doubt.add(id, m.Prev)

@@ -60,7 +60,10 @@ func (s *Store) ensure(ctx context.Context, b events.Bucket, want jetstream.Stre
 func (s *Store) ensureOnce(ctx context.Context, b events.Bucket, want jetstream.StreamConfig) error {
 	info, err := s.streamInfo(ctx, b)
 	if errors.Is(err, errNotThere) && s.cfg.Carrier {
-		return s.create(ctx, want)
+		if err := s.create(ctx, want); err != nil {
+			return err
+		}
+		info, err = s.streamInfo(ctx, b) // what the server made of it
 	}
 	if err != nil {
 		return err
@@ -79,8 +82,8 @@ func (s *Store) ensureOnce(ctx context.Context, b events.Bucket, want jetstream.
 
 func (s *Store) identity() identity { return identity{network: s.cfg.Network, creator: s.cfg.Creator} }
 
-// create makes a stream, then has it looked at again. Only "could not create now" and
-// "is there already" are worth another look; anything else is for a person.
+// create makes a stream. Only "could not create now" and "is there already" are worth
+// another try; any other refusal is for a person.
 func (s *Store) create(ctx context.Context, want jetstream.StreamConfig) error {
 	want.Metadata = s.identity().metadata(uuid.NewString())
 	ctx, cancel := within(ctx)
@@ -94,7 +97,7 @@ func (s *Store) create(ctx context.Context, want jetstream.StreamConfig) error {
 		return fmt.Errorf("create stream %s: %w", want.Name, err)
 	}
 	s.log.Info("stream created", "stream", want.Name)
-	return fmt.Errorf("stream %s: just created", want.Name) // look at it once more
+	return nil
 }
 
 // Info tells where a bucket's stream begins and ends, and its clock, as its leader knows.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"path/filepath"
@@ -36,26 +37,46 @@ func Cluster(ctx context.Context, n int, dir string, log *slog.Logger, users ...
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	c := &Nodes{log: log, node: make([]*server.Server, n), user: User{Role: streams.RoleOperator, ID: holderID, Name: "operator." + holderID, Password: "cluster"}}
-	routes, err := freeRoutes(n)
+	me := User{Role: streams.RoleOperator, ID: holderID, Name: "operator." + holderID, Password: "cluster"}
+	logins, err := serverUsers(append([]User{me}, users...))
 	if err != nil {
 		return nil, err
 	}
-	logins, err := serverUsers(append([]User{c.user}, users...))
+	for try := 1; ; try++ {
+		c := &Nodes{log: log, user: me, node: make([]*server.Server, n)}
+		if c.opts, err = nodeOptions(n, filepath.Join(dir, strconv.Itoa(try)), logins); err == nil {
+			err = c.startAll(ctx)
+		}
+		if err == nil {
+			return c, nil
+		}
+		if err = errors.Join(err, c.Close()); try == maxTries || ctx.Err() != nil {
+			return nil, err
+		}
+	}
+}
+
+// maxTries: between finding a port and listening on it somebody else may have taken it.
+const maxTries = 4
+
+func nodeOptions(n int, dir string, logins []*server.User) ([]*server.Options, error) {
+	ports, err := freePorts(n)
 	if err != nil {
 		return nil, err
 	}
-	for i := range n {
-		o := baseOptions(filepath.Join(dir, "node-"+strconv.Itoa(i)), minBytes, false)
-		port, _ := strconv.Atoi(routes[i].Port())
-		o.ServerName, o.Host, o.Port, o.Users = "node-"+strconv.Itoa(i), "127.0.0.1", server.RANDOM_PORT, logins
+	var routes []*url.URL
+	for _, port := range ports {
+		routes = append(routes, &url.URL{Scheme: "nats", Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))})
+	}
+	var out []*server.Options
+	for i, port := range ports {
+		name := "node-" + strconv.Itoa(i)
+		o := baseOptions(filepath.Join(dir, name), minBytes, false)
+		o.ServerName, o.Host, o.Port, o.Users = name, "127.0.0.1", server.RANDOM_PORT, logins
 		o.Cluster, o.Routes = server.ClusterOpts{Name: "landfall", Host: "127.0.0.1", Port: port}, routes
-		c.opts = append(c.opts, o)
+		out = append(out, o)
 	}
-	if err := c.startAll(ctx); err != nil {
-		return nil, errors.Join(err, c.Close())
-	}
-	return c, nil
+	return out, nil
 }
 
 func (c *Nodes) startAll(ctx context.Context) error {
@@ -67,16 +88,22 @@ func (c *Nodes) startAll(ctx context.Context) error {
 	return c.Await(ctx)
 }
 
-// freeRoutes: nodes must know each other's addresses before any of them listens.
-func freeRoutes(n int) ([]*url.URL, error) {
-	var out []*url.URL
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+// freePorts: nodes must know each other's addresses before any of them listens, so they
+// cannot all take random ones. These lie below the range from which systems give ports to
+// outgoing connections: a node that is stopped finds its own free again.
+func freePorts(n int) ([]int, error) {
+	var out []int
+	for tries := 0; len(out) < n; tries++ {
+		port := 10_000 + rand.IntN(20_000)
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err != nil {
-			return nil, fmt.Errorf("cluster: %w", err)
+			if tries > 100 {
+				return nil, fmt.Errorf("cluster: no free port: %w", err)
+			}
+			continue
 		}
 		defer l.Close() //nolint:errcheck // nothing was written
-		out = append(out, &url.URL{Scheme: "nats", Host: l.Addr().String()})
+		out = append(out, port)
 	}
 	return out, nil
 }
