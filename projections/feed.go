@@ -47,14 +47,12 @@ func (f *feed) run(ctx context.Context) error {
 		mode = events.TailLastPerKey // the last fact of a key is the whole state
 	}
 	err := f.view.cfg.Log.Tail(ctx, f.bucket, events.TailStart{Mode: mode}, f)
-	if err == nil {
-		err = ctx.Err()
-	}
-	err = fmt.Errorf("fold %s: %w", f.bucket, err)
-	f.set(func() { f.failed, f.live = err, false })
 	if ctx.Err() != nil {
-		return ctx.Err()
+		err = context.Cause(ctx) // another fold's failure ends this one too, and is what its waiters hear
+	} else {
+		err = fmt.Errorf("fold %s: %w", f.bucket, err)
 	}
+	f.set(func() { f.failed, f.live = err, false })
 	return err
 }
 
@@ -64,8 +62,8 @@ func (f *feed) Begin(s events.StreamState, fork bool) {
 		f.view.cfg.Logger.Error("the log is not the one that was folded: folding anew", "bucket", f.bucket, "first", s.First, "last", s.Last)
 	}
 	f.stream, f.askedAt, f.catching = s, f.view.cfg.Now(), true
+	f.set(func() { f.applied, f.live = 0, false }) // first: who waits must not find the old position on an empty fold
 	f.fold.reset(s, fork)
-	f.set(func() { f.applied, f.live = 0, false })
 	f.view.notify(Change{Bucket: f.bucket, Reset: true})
 }
 
@@ -76,7 +74,7 @@ func (f *feed) Record(r events.Record) error {
 	switch {
 	case refusal == nil:
 		refusal = f.fold.apply(e, f.seen(r))
-	case refusal.Code == events.UnknownType || refusal.Code == events.UnknownKey:
+	case f.mayStop(refusal):
 		return fmt.Errorf("sequence %d of %s: %w", r.Seq, f.bucket, refusal)
 	default:
 		f.fold.skip(r.Key, r.Seq)
@@ -88,6 +86,13 @@ func (f *feed) Record(r events.Record) error {
 	change.Player = playerOf(f.bucket, r.Key)
 	f.view.notify(change)
 	return nil
+}
+
+// mayStop tells that a record which cannot be judged yet stops the fold. Not so a heartbeat:
+// each host writes its own, the next one is the whole state again, and no backend shall be
+// able to stop a dispatcher.
+func (f *feed) mayStop(refusal *events.Refusal) bool {
+	return f.bucket != events.Fleet && (refusal.Code == events.UnknownType || refusal.Code == events.UnknownKey)
 }
 
 // seen is when this reader may say it saw a record: now, or while catching up as long ago
@@ -112,9 +117,8 @@ func (f *feed) Live(last uint64) {
 // Blind implements events.Follower.
 func (f *feed) Blind(err error) {
 	f.view.cfg.Logger.Warn("tail lost its store", "bucket", f.bucket, "error", err)
-	f.catching = true
-	f.askedAt = f.view.cfg.Now()
-	f.fold.sight(false, f.askedAt)
+	f.catching = true // what comes next is older than its arrival; stream and askedAt still tell the stream's clock
+	f.fold.sight(false, f.view.cfg.Now())
 	f.set(func() { f.live = false })
 	f.view.notify(Change{Bucket: f.bucket})
 }

@@ -55,8 +55,19 @@ func (f *Fleet) Apply(e events.Event, seen time.Time) (*Fleet, *events.Refusal) 
 		}
 		next.Proxies = put(f.Proxies, p, func(x *Proxy) string { return string(x.Proxy) })
 		return &next, nil
+	default: // the facts of other buckets are none of this fold's
+		return f, events.Refuse(events.Malformed, "not a heartbeat")
 	}
-	return f, events.Refuse(events.Malformed, "not a heartbeat")
+}
+
+// From gives the snapshot of a reader that begins again with a stream that ends at last. It
+// keeps the old beats, which only grow older until newer ones replace them.
+func (f *Fleet) From(last uint64) *Fleet {
+	next := *f
+	if last < next.Seq {
+		next.Seq = 0 // another life of the stream, whose sequences say nothing about this one's
+	}
+	return &next
 }
 
 // put gives a copy of a sorted list with one element replaced or added.

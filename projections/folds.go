@@ -9,14 +9,18 @@ import (
 // The four folds of a View, as its feeds drive them.
 type (
 	transfersFold struct{ v *View }
-	// sessionsFold builds a new fold beside the one that answers reads while it catches up:
-	// its tail starts from the newest fact of each key, so half of it would be a wrong answer.
+	// sessionsFold and controlFold build a new fold beside the one that answers reads while
+	// they catch up: their tails start from the newest fact of each key, so half of it would
+	// be a wrong answer (the kill switch would seem to be off).
 	sessionsFold struct {
 		v    *View
 		next *Sessions
 	}
-	controlFold struct{ v *View }
-	fleetFold   struct{ v *View }
+	controlFold struct {
+		v    *View
+		next *Controls
+	}
+	fleetFold struct{ v *View }
 )
 
 func (f transfersFold) reset(s events.StreamState, _ bool) {
@@ -73,27 +77,34 @@ func (f *sessionsFold) current() *Sessions {
 	return f.v.sessions
 }
 
-func (f controlFold) reset(_ events.StreamState, fork bool) {
-	if fork {
-		f.v.controls.Store(&Controls{})
-	}
-}
+func (f *controlFold) reset(events.StreamState, bool) { f.next = &Controls{} }
 
-func (f controlFold) apply(e events.Event, _ time.Time) *events.Refusal {
-	next, refusal := f.v.controls.Load().Apply(e)
-	f.v.controls.Store(&next)
+func (f *controlFold) apply(e events.Event, _ time.Time) *events.Refusal {
+	current := f.v.controls.Load()
+	if f.next != nil {
+		current = f.next
+	}
+	changed, refusal := current.Apply(e)
+	if f.next != nil {
+		f.next = &changed
+	} else {
+		f.v.controls.Store(&changed)
+	}
 	return refusal
 }
 
-func (controlFold) skip(string, uint64) {}
+func (*controlFold) skip(string, uint64) {}
 
-func (controlFold) sight(bool, time.Time) {}
+func (f *controlFold) sight(live bool, _ time.Time) {
+	if live && f.next != nil {
+		f.v.controls.Store(f.next)
+		f.next = nil
+	}
+}
 
 // reset keeps the last snapshot, which only grows older, until newer beats replace it.
-func (f fleetFold) reset(_ events.StreamState, fork bool) {
-	if fork {
-		f.v.fleet.Store(&Fleet{})
-	}
+func (f fleetFold) reset(s events.StreamState, _ bool) {
+	f.v.fleet.Store(f.v.fleet.Load().From(s.Last))
 }
 
 func (f fleetFold) apply(e events.Event, seen time.Time) *events.Refusal {

@@ -20,7 +20,8 @@ type Journeys struct {
 type journey struct {
 	last    uint64 // the guard: last sequence of any message under the player
 	current Transfer
-	done    []Transfer // the newest ended ones, oldest first
+	done    []Transfer                // the newest ended ones, oldest first
+	strays  map[events.TransferID]int // messages under keys that no request has opened; nil when there are none
 }
 
 // keptDone is how many ended transfers of a player stay readable in memory.
@@ -46,10 +47,12 @@ func (j *Journeys) Apply(e events.Event, seen time.Time) *events.Refusal {
 	prev := p.last
 	p.last = e.Seq
 	if !j.follows(e.Prev, prev) {
+		j.stray(p, transfer, e.Seq)
 		return events.Refuse(events.WrongPrev, fmt.Sprintf("written on top of sequence %d, but %d came before", e.Prev, prev))
 	}
 	fact, ok := e.Fact.(events.TransferFact)
 	if !ok || e.Correlation != transfer {
+		j.stray(p, transfer, e.Seq)
 		return events.Refuse(events.Malformed, "not a fact of transfer "+transfer.String())
 	}
 	return j.fold(p, player, transfer, e, fact, seen)
@@ -66,25 +69,47 @@ func (j *Journeys) follows(prev, held uint64) bool {
 }
 
 func (j *Journeys) fold(p *journey, player events.PlayerID, transfer events.TransferID, e events.Event, fact events.TransferFact, seen time.Time) *events.Refusal {
-	busy := p.current.Phase != "" && !p.current.Phase.Terminal()
 	if req, ok := fact.(*events.Requested); ok {
-		if busy || p.ended(transfer) {
+		if p.busy() || p.ended(transfer) {
+			j.stray(p, transfer, e.Seq)
 			return events.Refuse(events.Impossible, "a transfer is active or this one has ended")
 		}
 		p.current = Begin(e, player, req, seen)
 		j.byID[transfer] = player
 		j.active[player] = p
+		for range p.takeStrays(transfer) {
+			j.stray(p, transfer, e.Seq)
+		}
 		return nil
 	}
-	if p.current.ID != transfer || !busy {
+	if p.current.ID != transfer || !p.busy() {
+		j.stray(p, transfer, e.Seq)
 		return events.Refuse(events.Impossible, events.TypeName(fact)+" without an active transfer")
 	}
 	next, refusal := p.current.Apply(e.Seq, fact, seen)
-	p.current = next
-	if next.Phase.Terminal() {
+	j.set(p, next)
+	return refusal
+}
+
+// stray counts a message that changed nothing: it takes a place under its key all the same.
+func (j *Journeys) stray(p *journey, transfer events.TransferID, seq uint64) {
+	switch {
+	case p.current.ID == transfer && p.busy():
+		j.set(p, p.current.counted(seq))
+	case p.ended(transfer):
+	default:
+		if p.strays == nil {
+			p.strays = map[events.TransferID]int{}
+		}
+		p.strays[transfer]++
+	}
+}
+
+func (j *Journeys) set(p *journey, t Transfer) {
+	p.current = t
+	if t.Phase.Terminal() {
 		j.retire(p)
 	}
-	return refusal
 }
 
 func (j *Journeys) retire(p *journey) {
@@ -99,8 +124,10 @@ func (j *Journeys) retire(p *journey) {
 
 // Skip moves a player's guard over a message that is no fact.
 func (j *Journeys) Skip(key string, seq uint64) {
-	if player, _, err := events.ParseTransferKey(key); err == nil {
-		j.player(player).last = seq
+	if player, transfer, err := events.ParseTransferKey(key); err == nil {
+		p := j.player(player)
+		p.last = seq
+		j.stray(p, transfer, seq)
 	}
 }
 
@@ -111,6 +138,14 @@ func (j *Journeys) player(id events.PlayerID) *journey {
 		j.players[id] = p
 	}
 	return p
+}
+
+func (p *journey) busy() bool { return p.current.Phase != "" }
+
+func (p *journey) takeStrays(id events.TransferID) int {
+	n := p.strays[id]
+	delete(p.strays, id)
+	return n
 }
 
 func (p *journey) ended(id events.TransferID) bool {
@@ -126,7 +161,7 @@ func (p *journey) ended(id events.TransferID) bool {
 // Their guard is then unknown: the store names it on the first conflict.
 func (j *Journeys) Forget(t time.Time) {
 	for id, p := range j.players {
-		if p.current.Phase != "" || len(p.done) > 0 && !p.done[len(p.done)-1].Seen.Last.Before(t) {
+		if p.busy() || len(p.done) > 0 && !p.done[len(p.done)-1].Seen.Last.Before(t) {
 			continue
 		}
 		for i := range p.done {
@@ -164,7 +199,7 @@ func (j *Journeys) Player(id events.PlayerID) Player {
 		return Player{}
 	}
 	out := Player{Guard: p.last, Done: p.done}
-	if p.current.Phase != "" {
+	if p.busy() {
 		t := p.current
 		out.Active = &t
 	}

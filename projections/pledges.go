@@ -5,55 +5,63 @@ import "github.com/landfall/landfall/events"
 // Pledges counts the promises that the log shows and a backend's heartbeat does not yet:
 // a coordinate promised after the beat was taken is no longer kept, whatever the beat says.
 type Pledges struct {
-	servers map[events.HostID]*pledged
+	servers map[events.HostID]map[events.Incarnation]promises
 }
 
-type pledged struct {
-	incarnation events.Incarnation
-	promises    map[uint64]string // promise number -> region
-}
+type promises map[uint64]string // promise number -> region
 
 // NewPledges is the empty fold.
-func NewPledges() *Pledges { return &Pledges{servers: map[events.HostID]*pledged{}} }
+func NewPledges() *Pledges {
+	return &Pledges{servers: map[events.HostID]map[events.Incarnation]promises{}}
+}
 
 // Reserved takes in a promise that stands in the log.
 func (p *Pledges) Reserved(f *events.Reserved) {
-	s := p.servers[f.Server]
-	if s == nil || s.incarnation != f.Incarnation {
-		s = &pledged{incarnation: f.Incarnation, promises: map[uint64]string{}}
-		p.servers[f.Server] = s
+	lives := p.servers[f.Server]
+	if lives == nil {
+		lives = map[events.Incarnation]promises{}
+		p.servers[f.Server] = lives
 	}
-	s.promises[f.Promise] = f.Region
+	if lives[f.Incarnation] == nil {
+		lives[f.Incarnation] = promises{}
+	}
+	lives[f.Incarnation][f.Promise] = f.Region
 }
 
-// Beat forgets the promises that a heartbeat already counts.
+// Beat forgets the promises that a heartbeat already counts, and those of other lives.
 func (p *Pledges) Beat(b *events.BackendBeat) {
-	s := p.servers[b.Server]
-	if s == nil {
-		return
-	}
-	if s.incarnation != b.Incarnation {
-		delete(p.servers, b.Server)
-		return
-	}
-	for n := range s.promises {
-		if n <= b.Promise {
-			delete(s.promises, n)
+	lives := p.servers[b.Server]
+	for incarnation, given := range lives {
+		for n := range given {
+			if n <= b.Promise {
+				delete(given, n)
+			}
 		}
+		if incarnation != b.Incarnation || len(given) == 0 {
+			delete(lives, incarnation)
+		}
+	}
+	if len(lives) == 0 {
+		delete(p.servers, b.Server)
 	}
 }
 
 // Count gives the promises of a region above the given heartbeat's.
 func (p *Pledges) Count(b *events.BackendBeat, region string) int {
-	s := p.servers[b.Server]
-	if s == nil || s.incarnation != b.Incarnation {
-		return 0
-	}
 	n := 0
-	for number, r := range s.promises {
+	for number, r := range p.servers[b.Server][b.Incarnation] {
 		if number > b.Promise && r == region {
 			n++
 		}
 	}
 	return n
+}
+
+// Keep drops the promises of servers that are not known: nobody can choose them.
+func (p *Pledges) Keep(known func(events.HostID) bool) {
+	for id := range p.servers {
+		if !known(id) {
+			delete(p.servers, id)
+		}
+	}
 }

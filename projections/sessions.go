@@ -27,11 +27,12 @@ func NewSessions() *Sessions { return &Sessions{players: map[events.PlayerID]Ses
 
 // Apply folds one fact.
 func (s *Sessions) Apply(e events.Event, seen time.Time) *events.Refusal {
-	player, err := events.ParseID[events.PlayerID](e.Key)
+	player, err := events.ParsePlayerKey(e.Key)
 	if err != nil {
 		return events.Refuse(events.Malformed, err.Error())
 	}
-	old, held := s.players[player]
+	old := s.players[player]
+	held := old.Number != 0 // a message that was no fact may have left its revision alone
 	next := old
 	next.Last, next.Seen = e.Seq, seen
 	refusal := next.step(e, held)
@@ -51,34 +52,36 @@ func (s *Session) step(e events.Event, held bool) *events.Refusal {
 		s.OpenedAt, s.ClosedAt = e.Stored, time.Time{}
 		return nil
 	case *events.SessionRefreshed:
-		if held && (!s.Open || s.Number != f.Session.Number) {
+		if f.Session.Number == 0 || held && (!s.Open || s.Number != f.Session.Number) {
 			return events.Refuse(events.Impossible, "refresh of a session that is not open")
 		}
 		s.Session, s.Open = f.Session, true
 		return nil
 	case *events.SessionClosed:
-		if held && (!s.Open || s.Number != f.Session.Number) {
+		if f.Session.Number == 0 || held && (!s.Open || s.Number != f.Session.Number) {
 			return events.Refuse(events.Impossible, "close of a session that is not open")
 		}
 		s.Session, s.Open, s.ClosedAt = f.Session, false, e.Stored
 		return nil
+	default: // the facts of other buckets are none of this fold's
+		return events.Refuse(events.Malformed, "not a session fact")
 	}
-	return events.Refuse(events.Malformed, "not a session fact")
 }
 
 // Skip moves a player's guard over a message that is no fact.
 func (s *Sessions) Skip(key string, seq uint64) {
-	if player, err := events.ParseID[events.PlayerID](key); err == nil {
+	if player, err := events.ParsePlayerKey(key); err == nil {
 		old := s.players[player]
 		old.Last = seq
 		s.players[player] = old
 	}
 }
 
-// Player gives the newest session of a player; ok is false when none was ever seen.
+// Player gives the newest session of a player; ok is false when none was ever seen. Last
+// is right in either case.
 func (s *Sessions) Player(id events.PlayerID) (Session, bool) {
-	x, ok := s.players[id]
-	return x, ok
+	x := s.players[id]
+	return x, x.Number != 0
 }
 
 // All lists every player's newest session.

@@ -39,7 +39,7 @@ type Transfer struct {
 	Phase      Phase
 	Code       events.Code // of a terminal phase, OK when completed
 	Place      uint64      // sequence of its request: its place in line
-	Facts      int         // how many facts its key holds
+	Facts      int         // how many messages its key holds, refused ones too
 	Last       uint64      // sequence of the last of them
 	Request    *events.Requested
 	Waitlisted bool
@@ -79,23 +79,26 @@ func Begin(e events.Event, player events.PlayerID, f *events.Requested, seen tim
 // Apply is the transition function. An impossible fact leaves the transfer as it was,
 // but for the count of its key.
 func (t Transfer) Apply(seq uint64, fact events.TransferFact, seen time.Time) (Transfer, *events.Refusal) {
-	t.Facts++
-	t.Last = seq
 	next, ok := t, false
 	if !t.Phase.Terminal() {
 		next, ok = t.step(seq, fact, seen)
 	}
 	if !ok {
-		next = t
-	}
-	if next.Facts >= events.MaxKeyFacts && !next.Phase.Terminal() {
-		next = next.end(Failed, events.KeyFull)
-	}
-	if !ok {
-		return next, events.Refuse(events.Impossible, fmt.Sprintf("%s in %s", events.TypeName(fact), t.Phase))
+		return t.counted(seq), events.Refuse(events.Impossible, fmt.Sprintf("%s in %s", events.TypeName(fact), t.Phase))
 	}
 	next.Seen.Last = seen
-	return next, nil
+	return next.counted(seq), nil
+}
+
+// counted is the transfer with one more message under its key, whatever that message was. A
+// full key takes no end any more, so it is one.
+func (t Transfer) counted(seq uint64) Transfer {
+	t.Facts++
+	t.Last = seq
+	if t.Facts >= events.MaxKeyFacts && !t.Phase.Terminal() {
+		return t.end(Failed, events.KeyFull)
+	}
+	return t
 }
 
 func (t Transfer) step(seq uint64, fact events.TransferFact, seen time.Time) (Transfer, bool) {
@@ -111,7 +114,7 @@ func (t Transfer) step(seq uint64, fact events.TransferFact, seen time.Time) (Tr
 	case *events.Claimed:
 		return t.claim(seq, f, seen)
 	case *events.Transferred:
-		ok := t.Phase == Claimed && t.current(f.Attempt) && t.Move == ""
+		ok := t.Phase == Claimed && t.current(f.Attempt) && t.Move == "" && f.Result != ""
 		t.Move, t.MovedOnce, t.Seen.Moved = f.Result, true, seen
 		return t, ok
 	case *events.Consumed:

@@ -70,7 +70,7 @@ func NewView(cfg Config) *View {
 	v.fleet.Store(&Fleet{})
 	v.transfersFeed = newFeed(v, events.Transfers, transfersFold{v})
 	v.sessionsFeed = newFeed(v, events.Sessions, &sessionsFold{v: v})
-	v.controlFeed = newFeed(v, events.Control, controlFold{v})
+	v.controlFeed = newFeed(v, events.Control, &controlFold{v: v})
 	v.fleetFeed = newFeed(v, events.Fleet, fleetFold{v})
 	return v
 }
@@ -174,11 +174,14 @@ func (v *View) Controls() Controls { return *v.controls.Load() }
 // Fleet gives the snapshot: one atomic load.
 func (v *View) Fleet() *Fleet { return v.fleet.Load() }
 
-// Forget drops players without an active transfer whose last fact was seen before t.
+// Forget drops players without an active transfer whose last fact was seen before t, and
+// promises of servers that never beat.
 func (v *View) Forget(t time.Time) {
+	fleet := v.Fleet()
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.journeys.Forget(t)
+	v.pledges.Keep(func(id events.HostID) bool { return fleet.Backend(id) != nil })
 }
 
 // OpenSessions gives the open sessions that a holder holds.
