@@ -31,7 +31,8 @@ type Cursor struct {
 type Follower interface {
 	// Begin is called at the start, and again whenever everything must be dropped because
 	// what was delivered before is no longer the log's history (a fork), or because the
-	// mode is TailLastPerKey and the tail began anew. first is the stream's first sequence.
+	// mode is TailLastPerKey and the tail began anew, or because retention took records before
+	// they could be delivered. fork tells the first of these from the others.
 	Begin(stream StreamState, fork bool)
 	// Record delivers the next record, in order, none twice. An error ends the tail with it.
 	Record(r Record) error
