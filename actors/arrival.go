@@ -103,8 +103,9 @@ func (b *Backend) request(ctx context.Context, p Player, wish events.Wish) (stri
 		return "transfer.accepted", nil
 	case events.Active:
 		return "transfer.active", []events.Arg{{Name: "state", Value: a.State}}
+	default:
+		return "refused." + string(a.Code), []events.Arg{{Name: "detail", Value: a.Detail}}
 	}
-	return "refused." + string(a.Code), []events.Arg{{Name: "detail", Value: a.Detail}}
 }
 
 // announceEvery is how often a backend repeats who is there, for dispatchers that missed it.

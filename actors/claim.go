@@ -14,7 +14,7 @@ func (d *Dispatcher) claimAndMove(ctx context.Context, s Standing) bool {
 	t := *s.Active
 	done, refusal, err := d.write(ctx, t.Player, Claim{Token: t.Token, By: d.Source})
 	if err != nil || refusal != nil {
-		d.logger.Debug("not claimed", "refusal", refusal, "error", err, describe(t))
+		d.logger.Debug("not claimed", "refusal", refusal, "error", err, "transfer", logged(t))
 		return false
 	}
 	d.follow(t, done)
@@ -69,7 +69,14 @@ func (d *Dispatcher) afterMove(ctx context.Context, s Standing, q events.MoveAsk
 		return d.recordMove(ctx, s, q, events.MoveSent)
 	case "", events.NotKnown:
 		return d.afterUnknown(ctx, s, q)
+	default:
+		return d.moveRefused(ctx, s, q, answer)
 	}
+}
+
+// moveRefused frees the token of a move that certainly did not happen.
+func (d *Dispatcher) moveRefused(ctx context.Context, s Standing, q events.MoveAsk, answer events.Answer) bool {
+	t := *s.Active
 	r := d.runs.get(t.ID, d.view.Fleet())
 	r.refusal = string(answer.Code)
 	if answer.Detail != "" {

@@ -6,7 +6,6 @@ import (
 
 	"hash/fnv"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -60,8 +59,7 @@ type Dispatcher struct {
 	runs   runs
 	count  counters
 
-	tasks sync.WaitGroup // what outlives the call that started it: tells, releases
-	alive context.Context
+	tasks tasks
 }
 
 // counters are what metrics and tests read.
@@ -120,8 +118,8 @@ func (d *Dispatcher) Ready() bool { return d.view.Ready() }
 // started has ended.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	d.alive = ctx
-	defer d.tasks.Wait()
+	d.tasks.begin(ctx)
+	defer d.tasks.end()
 	g.Go(func() error { return d.view.Run(ctx) })
 	g.Go(func() error {
 		if err := d.view.WaitLive(ctx); err != nil {
@@ -240,18 +238,17 @@ func (d *Dispatcher) audit(r events.Rejected) {
 }
 
 // background runs a task that ends with the dispatcher, if it still lives.
-func (d *Dispatcher) background(task func(ctx context.Context)) {
-	ctx := d.alive
-	if ctx == nil || ctx.Err() != nil {
-		return
-	}
-	d.tasks.Go(func() { task(ctx) })
-}
+func (d *Dispatcher) background(task func(ctx context.Context)) { d.tasks.run(task) }
 
 // ErrDuplicateID says that another process beats under this host's id: this one must stop,
 // and must not be restarted by a supervisor.
 var ErrDuplicateID = errors.New("another process has taken this id (DUPLICATE_ID): give each host its own id, or stop the other one")
 
-func describe(t projections.Transfer) slog.Attr {
-	return slog.Group("transfer", "id", t.ID, "player", t.Player, "phase", t.Phase, "server", t.Destination())
+// logged is a transfer as it stands in log lines.
+type logged projections.Transfer
+
+// LogValue implements slog.LogValuer.
+func (t logged) LogValue() slog.Value {
+	return slog.GroupValue(slog.Any("id", t.ID), slog.Any("player", t.Player), slog.Any("phase", t.Phase),
+		slog.Any("server", projections.Transfer(t).Destination()))
 }

@@ -52,7 +52,7 @@ func (d *Dispatcher) finish(ctx context.Context, s Standing, c Command) bool {
 // follow does what follows from a fact that this dispatcher wrote: gives a coordinate back,
 // tells the player. Each may be lost with this process: promises end by themselves.
 func (d *Dispatcher) follow(before projections.Transfer, done landed) {
-	d.logger.Info("transfer", "fact", events.TypeName(done.fact), "seq", done.seq, describe(before))
+	d.logger.Info("transfer", "fact", events.TypeName(done.fact), "seq", done.seq, "transfer", logged(before))
 	switch f := done.fact.(type) {
 	case *events.Released:
 		d.giveBack(before, f.Reason)

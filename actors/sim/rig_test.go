@@ -26,7 +26,6 @@ type rig struct {
 	kind   events.SessionKind
 	timing actors.Timing
 
-	mu          sync.Mutex
 	dispatchers map[events.HostID]*host[*actors.Dispatcher]
 	backends    map[events.HostID]*host[*actors.Backend]
 	wg          sync.WaitGroup
