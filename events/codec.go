@@ -16,7 +16,9 @@ const MaxBody = 16 << 10
 // the same bytes. It refuses what Unmarshal would (a NaN, for one).
 func Marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
-	enc := msgpack.NewEncoder(&b)
+	enc := msgpack.GetEncoder()
+	defer msgpack.PutEncoder(enc)
+	enc.Reset(&b)
 	enc.UseCompactInts(true)
 	if err := enc.Encode(v); err != nil {
 		return nil, fmt.Errorf("encode %T: %w", v, err)
@@ -64,7 +66,10 @@ func unmarshal(body []byte, v any) (unknown bool, err error) {
 	if err != nil {
 		return unknown, fmt.Errorf("decode %T: %w", v, err)
 	}
-	if err := msgpack.NewDecoder(bytes.NewReader(body)).Decode(v); err != nil {
+	dec := msgpack.GetDecoder()
+	defer msgpack.PutDecoder(dec)
+	dec.Reset(bytes.NewReader(body))
+	if err := dec.Decode(v); err != nil {
 		return unknown, fmt.Errorf("decode %T: %w", v, err)
 	}
 	return unknown, nil

@@ -37,7 +37,8 @@ func (s *strict) value(t reflect.Type, depth int) error {
 		return errors.New("too deep")
 	}
 	if t == tokenType {
-		return s.text(new(string))
+		_, err := s.text()
+		return err
 	}
 	switch t.Kind() { //nolint:exhaustive // the kinds that wire structs are made of; a test holds them to these
 	case reflect.Pointer:
@@ -49,7 +50,8 @@ func (s *strict) value(t reflect.Type, depth int) error {
 	case reflect.Array:
 		return s.id(t.Len())
 	case reflect.String:
-		return s.text(new(string))
+		_, err := s.text()
+		return err
 	case reflect.Bool:
 		return s.boolean()
 	case reflect.Int, reflect.Int64:
@@ -70,12 +72,12 @@ func (s *strict) structure(sh *shape, depth int) error {
 	seen := make([]bool, len(sh.fields))
 	var others map[string]bool
 	for range n {
-		var name string
-		if err := s.text(&name); err != nil {
+		name, err := s.text()
+		if err != nil {
 			return fmt.Errorf("name of a field: %w", err)
 		}
-		i, known := sh.wire[name]
-		if known && seen[i] || others[name] {
+		i, known := sh.wire[string(name)]
+		if known && seen[i] || others[string(name)] {
 			return fmt.Errorf("field %q stands twice", name)
 		}
 		if known {
@@ -85,7 +87,7 @@ func (s *strict) structure(sh *shape, depth int) error {
 			if others == nil {
 				others = map[string]bool{}
 			}
-			others[name], s.unknown = true, true
+			others[string(name)], s.unknown = true, true
 			err = s.skip(depth + 1)
 		}
 		if err != nil {
@@ -137,14 +139,12 @@ func (s *strict) id(size int) error {
 	return err
 }
 
-func (s *strict) text(into *string) error {
+func (s *strict) text() ([]byte, error) {
 	n, err := s.length(formStr, "text")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	b, err := s.take(n)
-	*into = string(b)
-	return err
+	return s.take(n)
 }
 
 func (s *strict) boolean() error {

@@ -132,7 +132,7 @@ func drawHistory(t *rapid.T, b events.Bucket) []events.Event {
 		if active := shadow.Active(); b == events.Transfers && len(active) > 0 && rapid.IntRange(0, 4).Draw(t, "likely") > 0 {
 			slices.SortFunc(active, func(x, y Transfer) int { return slices.Compare(x.Player[:], y.Player[:]) })
 			x := rapid.SampledFrom(active).Draw(t, "active")
-			key, fact = events.TransferKey(x.Player, x.ID), rapid.SampledFrom(attempted(x)).Draw(t, "attempted").fact
+			key, fact = events.TransferKey(x.Player, x.ID), rapid.SampledFrom(likely(x)).Draw(t, "attempted").fact
 		}
 		l.add(key, fact)
 		e := l.newest()
@@ -149,6 +149,21 @@ func drawHistory(t *rapid.T, b events.Bucket) []events.Event {
 		shadow.Apply(*e, noon)
 	}
 	return l.out
+}
+
+// likely are the facts that take a transfer further, and one that does not.
+func likely(x Transfer) (out []named) {
+	for i, n := range attempted(x) {
+		_, refusal := x.Apply(0, n.fact, noon)
+		_, completes := n.fact.(*events.Completed)
+		if further := refusal == nil && (completes || !events.Terminal(n.fact)); further || i == x.Facts {
+			out = append(out, n)
+		}
+	}
+	if x.Facts > 8 {
+		out = append(out, named{"failed", &events.Failed{Code: events.NotArrived}})
+	}
+	return out
 }
 
 func drawFact(t *rapid.T, b events.Bucket, l *tape) (string, events.Fact) {
