@@ -53,8 +53,7 @@ type Backend struct {
 	missed   bool          // the game server was once found not to answer
 	reborn   chan struct{} // the game server was restarted: a new life begins
 	leaving  atomic.Bool
-	tasks    sync.WaitGroup
-	alive    context.Context
+	tasks    tasks
 	beatSoon chan struct{}
 }
 
@@ -98,8 +97,8 @@ func NewBackend(cfg BackendConfig) (*Backend, error) {
 // when a person must mend a setting. It returns only when all it started has ended.
 func (b *Backend) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	b.alive = ctx
-	defer b.tasks.Wait()
+	b.tasks.begin(ctx)
+	defer b.tasks.end()
 	b.life.Store(b.newLife(ctx, b.cfg.Source.Incarnation))
 	g.Go(func() error { return b.cfg.World.Run(ctx, b) })
 	g.Go(func() error {
@@ -237,9 +236,4 @@ func (b *Backend) state(l *life, health error) events.HostState {
 }
 
 // background runs a task that ends with the backend, if it still lives.
-func (b *Backend) background(task func(ctx context.Context)) {
-	if b.alive == nil || b.alive.Err() != nil {
-		return
-	}
-	b.tasks.Go(func() { task(b.alive) })
-}
+func (b *Backend) background(task func(ctx context.Context)) { b.tasks.run(task) }

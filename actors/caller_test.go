@@ -226,7 +226,8 @@ func TestAskNotSent(t *testing.T) {
 func TestNewsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, ctx context.Context, mem *streamtest.Memory) {
 		s := newSeer(t, ctx, mem, "e1")
-		s.alive = ctx
+		s.tasks.begin(ctx)
+		defer s.tasks.end()
 		subject := events.NewsOf("b", events.VerbJoined)
 		joined := events.Joined{Player: steve, Name: "Steve", Join: num[events.JoinID](9)}
 		good, _ := sealed(t, identity(events.SourceBackend, "b"), subject, joined)

@@ -135,6 +135,32 @@ func TestRunEnds(t *testing.T) {
 	})
 }
 
+// TestCallsWhileStarting: edges and game servers call in while an actor starts and ends.
+func TestCallsWhileStarting(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context, mem *streamtest.Memory) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		d, err := NewDispatcher(dispatcherConfig(t, mem))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- d.Run(ctx) }()
+		for n := range uint64(50) {
+			d.Opened(Connection{ID: n, Name: "Steve", Player: steve, Server: "b"})
+			d.Route(ctx, Login{Player: steve, Name: "Steve", Token: tokenOne, Protocol: 767})
+			d.tellPlayer(steve, "transfer.waiting", nil)
+			d.Closed(n, "left")
+			if n == 25 {
+				cancel()
+			}
+		}
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("ended with %v", err)
+		}
+	})
+}
+
 // TestBackendLives: a restarted game server begins a new life: another incarnation, an empty
 // pool, and the promises of the old one die with it.
 func TestBackendLives(t *testing.T) {

@@ -140,7 +140,8 @@ func newSite(t *testing.T, ctx context.Context, mem *streamtest.Memory) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.alive, b.up, b.worldID = ctx, true, "a life"
+	b.tasks.begin(ctx)
+	b.up, b.worldID = true, "a life"
 	l := b.newLife(ctx, b.cfg.Source.Incarnation)
 	b.life.Store(l)
 	t.Cleanup(l.pool.close)
