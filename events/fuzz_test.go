@@ -3,6 +3,7 @@ package events
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"testing"
 )
 
@@ -25,11 +26,10 @@ func FuzzOpen(f *testing.F) {
 		}
 		e, refusal := Open(keys, r)
 		if refusal != nil {
-			switch refusal.Code {
-			case Stray, BadSignature, UnknownKey, UnknownType, Malformed, WrongActor:
-				return
+			if !slices.Contains([]Code{Stray, BadSignature, UnknownKey, UnknownType, Malformed, WrongActor}, refusal.Code) {
+				t.Fatalf("refused with %v", refusal)
 			}
-			t.Fatalf("refused with %v", refusal)
+			return
 		}
 		again, err := Marshal(e.Fact)
 		if err != nil {

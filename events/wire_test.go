@@ -212,7 +212,9 @@ func (d docs) read(spec *ast.TypeSpec) {
 	}
 }
 
-func oneLine(s string) string { return strings.ReplaceAll(strings.Join(strings.Fields(s), " "), "|", "\\|") }
+func oneLine(s string) string {
+	return strings.ReplaceAll(strings.Join(strings.Fields(s), " "), "|", "\\|")
+}
 
 func factTables(d docs) string {
 	var out strings.Builder

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,7 +39,7 @@ func TestReady(t *testing.T) {
 				t.Error("not ready again")
 			}
 		}
-		w.stop() //nolint:errcheck // its context ended
+		w.stop()
 	})
 }
 
@@ -85,7 +86,7 @@ func TestFork(t *testing.T) {
 				if w.view.Player(alex).Active == nil {
 					t.Error("what came after the fork was not folded")
 				}
-				w.stop() //nolint:errcheck // its context ended
+				w.stop()
 			})
 		})
 	}
@@ -104,10 +105,10 @@ func TestNothingIsHalfVisible(t *testing.T) {
 		w.put(events.KillKey, &events.KillSet{On: true})
 		w.put("drain.a", &events.DrainSet{Host: "a", On: true})
 		w.run().live()
-		var looked int
+		var looked atomic.Int64
 		w.mu.Lock()
 		w.look = func(c Change) {
-			looked++
+			looked.Add(1)
 			onA, onB := 0, 0
 			for _, p := range players {
 				switch s, _ := w.view.Session(p); s.Server {
@@ -132,10 +133,10 @@ func TestNothingIsHalfVisible(t *testing.T) {
 		}
 		w.reader.Heal()
 		synctest.Wait()
-		if s, _ := w.view.Session(players[49]); s.Server != "b" || looked < 50 || !w.view.Ready() {
-			t.Errorf("%+v after %d looks", s, looked)
+		if s, _ := w.view.Session(players[49]); s.Server != "b" || looked.Load() < 50 || !w.view.Ready() {
+			t.Errorf("%+v after %d looks", s, looked.Load())
 		}
-		w.stop() //nolint:errcheck // its context ended
+		w.stop()
 	})
 }
 
@@ -149,7 +150,7 @@ func TestControlsAreReplaced(t *testing.T) {
 		if w.view.Controls().Killed {
 			t.Error("the kill switch of another log is on")
 		}
-		w.stop() //nolint:errcheck // its context ended
+		w.stop()
 	})
 }
 
@@ -189,7 +190,7 @@ func TestFleetKeepsTheOldSnapshot(t *testing.T) {
 		if f := w.view.Fleet(); f.Backend("b") == nil || f.Seq != 0 {
 			t.Errorf("%+v", f)
 		}
-		w.stop() //nolint:errcheck // its context ended
+		w.stop()
 	})
 }
 
@@ -228,7 +229,7 @@ func TestAges(t *testing.T) {
 				if got := w.view.Player(steve).Active.Seen; age(got.Moved) != 7*time.Second || age(got.Claimed) != 112*time.Second {
 					t.Errorf("after an outage: ages %v and %v", age(got.Moved), age(got.Claimed))
 				}
-				w.stop() //nolint:errcheck // its context ended
+				w.stop()
 			})
 		})
 	}
@@ -244,7 +245,7 @@ func TestAgeIsNeverNegative(t *testing.T) {
 		if got := w.view.Player(steve).Active.Seen.Requested; got.After(time.Now()) {
 			t.Errorf("seen %v in the future", time.Until(got))
 		}
-		w.stop() //nolint:errcheck // its context ended
+		w.stop()
 	})
 }
 
@@ -252,12 +253,13 @@ func TestAgeIsNeverNegative(t *testing.T) {
 func TestChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatch(t).run().live()
+		synctest.Wait()
+		w.mu.Lock()
 		w.look = func(c Change) {
 			if c.Bucket == events.Transfers && c.Seq > 0 && w.view.Player(c.Player).Guard != c.Seq {
 				t.Errorf("told of %d before it was folded", c.Seq)
 			}
 		}
-		w.mu.Lock()
 		w.changes = nil
 		w.mu.Unlock()
 		w.fill()
@@ -277,7 +279,7 @@ func TestChanges(t *testing.T) {
 		if !slices.Equal(transfers, []uint64{1, 2}) {
 			t.Errorf("told of %v", transfers)
 		}
-		w.stop() //nolint:errcheck // its context ended
+		w.stop()
 	})
 }
 
@@ -322,7 +324,7 @@ func TestBootUnderFullLoad(t *testing.T) {
 	if err := w.view.WaitFolded(ctx, events.Transfers, uint64(len(records))); err != nil {
 		t.Error(err)
 	}
-	w.stop() //nolint:errcheck // its context ended
+	w.stop()
 	if len(w.problems) != 0 {
 		t.Errorf("%d problems, the first %+v", len(w.problems), w.problems[0])
 	}

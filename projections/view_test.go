@@ -29,7 +29,7 @@ type watch struct {
 	mu       sync.Mutex
 	changes  []Change
 	problems []Problem
-	look     func(Change) // called in place of nothing, from the tail's goroutine
+	look     func(Change) // called for each change, from the tails' goroutines
 }
 
 func newWatch(t testing.TB) *watch {
@@ -212,7 +212,7 @@ func TestWaitFolded(t *testing.T) {
 		if err := w.view.WaitFolded(ctx, events.Sessions, 1); err == nil || err.Error() != "tired of waiting" {
 			t.Errorf("sessions: %v", err)
 		}
-		w.stop() //nolint:errcheck // its context ended
+		w.stop()
 		if err := w.view.WaitFolded(t.Context(), events.Transfers, 99); !errors.Is(err, context.Canceled) {
 			t.Errorf("after the end: %v", err)
 		}
@@ -292,7 +292,7 @@ func TestStrangeHeartbeatsArePassedOver(t *testing.T) {
 		if len(w.problems) != 2 || w.problems[0].Refusal.Code != events.UnknownType || w.problems[1].Refusal.Code != events.UnknownKey {
 			t.Errorf("%+v", w.problems)
 		}
-		w.stop() //nolint:errcheck // its context ended
+		w.stop()
 	})
 }
 
@@ -345,7 +345,7 @@ func TestProblemsAreReported(t *testing.T) {
 				if got := w.view.Player(steve).Active; got == nil || got.Phase != Claimed {
 					t.Errorf("the next fact was not taken: %+v", got)
 				}
-				w.stop() //nolint:errcheck // its context ended
+				w.stop()
 			})
 		})
 	}
