@@ -3,6 +3,7 @@ package actors
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -259,12 +260,12 @@ func TestForJoin(t *testing.T) {
 	}
 	check := func(name string, q question, want string, backends ...*projections.Backend) {
 		t.Helper()
-		got := ""
+		var got strings.Builder
 		for _, b := range forJoin(q, fleetOf(backends...)) {
-			got += string(b.Server)
+			got.WriteString(string(b.Server))
 		}
-		if got != want {
-			t.Errorf("%s: %q, want %q", name, got, want)
+		if got.String() != want {
+			t.Errorf("%s: %q, want %q", name, got.String(), want)
 		}
 	}
 	a, b, c, d := make4()

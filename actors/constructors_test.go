@@ -120,10 +120,10 @@ func TestRunEnds(t *testing.T) {
 		}
 		last := map[string]events.HostState{}
 		for _, e := range stored(t, mem, events.Fleet) {
-			switch f := e.Fact.(type) {
-			case *events.BackendBeat:
+			if f, ok := e.Fact.(*events.BackendBeat); ok {
 				last[e.Key] = f.State
-			case *events.ProxyBeat:
+			}
+			if f, ok := e.Fact.(*events.ProxyBeat); ok {
 				last[e.Key] = f.State
 			}
 		}

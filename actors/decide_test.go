@@ -343,10 +343,7 @@ func TestDecidedFactsAreLegal(t *testing.T) {
 }
 
 // walk is a random history of one player: commands in any order, by anybody.
-type walk struct {
-	s     Standing
-	known []events.TransferFact
-}
+type walk struct{ s Standing }
 
 // step draws a command, decides and folds. It gives the fact, nil when it was refused.
 func (w *walk) step(t *rapid.T) events.TransferFact {

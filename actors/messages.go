@@ -3,6 +3,7 @@ package actors
 import (
 	_ "embed" // the shipped message file
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -37,12 +38,8 @@ func ParseMessages(data []byte) (Messages, error) {
 // With gives these texts, replaced by those of other where it has them.
 func (m Messages) With(other Messages) Messages {
 	out := make(Messages, len(m))
-	for k, v := range m {
-		out[k] = v
-	}
-	for k, v := range other {
-		out[k] = v
-	}
+	maps.Copy(out, m)
+	maps.Copy(out, other)
 	return out
 }
 

@@ -133,7 +133,7 @@ func TestPromiseExpiresOnce(t *testing.T) {
 		if n := p.count(); n.Promised != 1 || n.Ready != 0 {
 			t.Errorf("before its end: %+v", n)
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		if n := p.count(); n.Promised != 0 || n.Ready != 1 {
 			t.Errorf("at its end: %+v", n)

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -77,8 +78,6 @@ func (r *runs) excluded(x *run, now time.Time) map[events.HostID]events.Code {
 			delete(r.cooldowns, id)
 		}
 	}
-	for id, code := range x.exclude {
-		out[id] = code
-	}
+	maps.Copy(out, x.exclude)
 	return out
 }
