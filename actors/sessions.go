@@ -99,18 +99,42 @@ func (c *connections) match(d *Dispatcher, server events.HostID, news events.Joi
 	return newest
 }
 
-// left closes the session of a player whom a backend saw go.
+// left closes the session of a player whom a backend saw go. An edge's connection stays, as
+// long as the edge holds it: a client that comes back at once is on it before the backend
+// has seen the old one go, and its own join is still to be announced.
 func (c *connections) left(d *Dispatcher, server events.HostID, news events.Left) {
+	for _, h := range c.part(server, news.Join, d.cfg.Kind == events.KindDirect) {
+		d.background(func(ctx context.Context) { d.closeSession(ctx, h, news.Reason) })
+	}
+}
+
+// part takes the connections of a join that is over out of their sessions.
+func (c *connections) part(server events.HostID, join events.JoinID, forget bool) []*held {
 	c.mu.Lock()
-	var gone []uint64
+	defer c.mu.Unlock()
+	var gone []*held
 	for id, h := range c.byID {
-		if h.matched && h.Server == server && h.join == news.Join {
-			gone = append(gone, id)
+		if !h.matched || h.Server != server || h.join != join {
+			continue
+		}
+		h.closed = true
+		gone = append(gone, h)
+		if forget {
+			delete(c.byID, id)
+		} else {
+			c.byID[id] = &held{Connection: h.Connection}
 		}
 	}
-	c.mu.Unlock()
-	for _, id := range gone {
-		d.Closed(id, news.Reason)
+	return gone
+}
+
+// unmatch frees a connection that was matched with the join of another one, so that its own
+// can be: a backend repeats who is there, and may not know yet that somebody has gone.
+func (c *connections) unmatch(h *held) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.byID[h.ID] == h {
+		c.byID[h.ID] = &held{Connection: h.Connection}
 	}
 }
 
@@ -120,12 +144,18 @@ func (d *Dispatcher) openSession(ctx context.Context, h *held) {
 		Holder: d.Source.ID, HolderIncarnation: d.Source.Incarnation, Kind: d.cfg.Kind, Server: h.Server,
 		Join: h.join, Name: h.Name, Protocol: h.Protocol,
 	}}
+	had := false // that join has a session of ours, or had one: it came over another connection
 	seq, ok := d.writeSession(ctx, h.player, func(s projections.Session, known bool) events.Fact {
-		if known && s.Join == h.join && (!s.Open || s.HolderIncarnation == d.Source.Incarnation) {
-			return nil // it stands already, or that join is over
+		had = known && s.Join == h.join && (!s.Open || s.HolderIncarnation == d.Source.Incarnation)
+		if had {
+			return nil
 		}
 		return fact
 	})
+	if had {
+		d.conns.unmatch(h)
+		return
+	}
 	d.conns.mu.Lock()
 	if ok {
 		h.number = seq
