@@ -113,6 +113,7 @@ const announceEvery = 10 * time.Second
 
 func (b *Backend) announceAgain(ctx context.Context, _ *life) error {
 	for sleep(ctx, announceEvery) {
+		b.forgetMoves()
 		for _, p := range b.everybody() {
 			b.announceJoin(ctx, p)
 		}

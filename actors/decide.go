@@ -83,14 +83,18 @@ func decideRequest(s Standing, c Request) (events.TransferFact, *events.Refusal)
 	if known := s.Find(c.Transfer); known != nil {
 		return nil, events.Refuse(events.AlreadyActive, string(known.Phase))
 	}
-	if s.Controls.Killed {
-		return nil, events.Refuse(events.KillSwitch, s.Controls.Kill.Why)
-	}
 	if c.Origin != "" && (!s.HasSession || !s.Session.Open || s.Session.Server != c.Origin) {
 		return nil, events.Refuse(events.NotHere, "the newest session does not name "+string(c.Origin))
 	}
-	if t := s.Active; t != nil {
-		return nil, refuseSecond(*t, c.Fact.Wish)
+	var second *events.Refusal
+	if s.Active != nil {
+		second = refuseSecond(*s.Active, c.Fact.Wish)
+	}
+	if s.Controls.Killed && (second == nil || second.Code == events.Replaced) {
+		return nil, events.Refuse(events.KillSwitch, s.Controls.Kill.Why) // what is under way goes on all the same
+	}
+	if second != nil {
+		return nil, second
 	}
 	fact := c.Fact
 	return &fact, nil

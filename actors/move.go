@@ -12,6 +12,7 @@ import (
 // newest one seen is never acted on, and the same claim always gets the same answer.
 type move struct {
 	claim  uint64
+	began  time.Time
 	done   chan struct{} // closed when answer stands
 	answer events.Answer
 }
@@ -53,7 +54,7 @@ func (b *Backend) beginMove(q events.MoveAsk) (m *move, mine bool, refusal *even
 	case old != nil && q.Claim < old.claim:
 		return nil, false, events.Refuse(events.TooOld, "a newer claim was seen")
 	}
-	m = &move{claim: q.Claim, done: make(chan struct{})}
+	m = &move{claim: q.Claim, began: b.cfg.Now(), done: make(chan struct{})}
 	b.moves[q.Player] = m
 	return m, true, nil
 }
@@ -62,6 +63,17 @@ func (b *Backend) endMove(m *move, a events.Answer) events.Answer {
 	m.answer = a
 	close(m.done)
 	return a
+}
+
+// forgetMoves drops the records of moves so old that their claims can no longer stand.
+func (b *Backend) forgetMoves() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for id, m := range b.moves {
+		if b.cfg.Now().Sub(m.began) > b.timing.TTL+keepIdle {
+			delete(b.moves, id)
+		}
+	}
 }
 
 // carryOut moves the player if the claim is still the latest.
