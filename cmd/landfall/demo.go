@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -318,20 +319,21 @@ func (r *demoRun) show(report sim.Report) error {
 
 // String is the summary for people.
 func (s summary) String() string {
-	text := fmt.Sprintf(`
+	var text strings.Builder
+	text.WriteString(fmt.Sprintf(`
 %d transfers: %d completed, %d ended otherwise, %d open; %d lost, %d doubled
 request to arrival: p50 %.1f ms, p99 %.1f ms; %d facts in %s`,
-		s.Transfers, s.Completed, s.Failed, s.Open, s.Lost, s.Doubled, s.P50Ms, s.P99Ms, s.Facts, s.Dir)
+		s.Transfers, s.Completed, s.Failed, s.Open, s.Lost, s.Doubled, s.P50Ms, s.P99Ms, s.Facts, s.Dir))
 	for _, x := range s.Reasons {
-		text += fmt.Sprintf("\n  %d ended with %s", x.Count, x.Code)
+		text.WriteString(fmt.Sprintf("\n  %d ended with %s", x.Count, x.Code))
 	}
 	if s.Reopened+s.Survived > 0 {
-		text += fmt.Sprintf("\nof what the dead proxy had claimed: %d reopened, %d finished by the survivors", s.Reopened, s.Survived)
+		text.WriteString(fmt.Sprintf("\nof what the dead proxy had claimed: %d reopened, %d finished by the survivors", s.Reopened, s.Survived))
 	}
 	if s.Example != "" {
-		text += fmt.Sprintf("\nwhy did a player go there?  go run ./cmd/landfall replay transfer %s --store %s", s.Example, s.Dir)
+		text.WriteString(fmt.Sprintf("\nwhy did a player go there?  go run ./cmd/landfall replay transfer %s --store %s", s.Example, s.Dir))
 	}
-	return text
+	return text.String()
 }
 
 // close ends the connections, then the store.
