@@ -125,13 +125,13 @@ func (w *fakeWorld) run(command, world, self string) string {
 		m := inRE.FindStringSubmatch(command)
 		return w.run(m[2], m[1], self)
 	case asRE.MatchString(command):
-		out := ""
+		var out strings.Builder
 		for _, name := range w.order {
 			if w.scores[name] >= 1 {
-				out += w.run(asRE.FindStringSubmatch(command)[1], world, name)
+				out.WriteString(w.run(asRE.FindStringSubmatch(command)[1], world, name))
 			}
 		}
-		return out
+		return out.String()
 	case command == "execute if entity @a[scores={rtp=1..}]":
 		return w.countAsked()
 	case standRE.MatchString(command):

@@ -234,13 +234,13 @@ func (r *rig) facts(b events.Bucket) []events.Event {
 
 // story is the log, for a failing test.
 func (r *rig) story() string {
-	s := ""
+	var s strings.Builder
 	for _, b := range []events.Bucket{events.Transfers, events.Sessions, events.Audit} {
 		for _, e := range r.facts(b) {
-			s += fmt.Sprintf("%s %d %s %s %+v\n", e.Stored.Format("05.000"), e.Seq, e.Source.ID, events.TypeName(e.Fact), e.Fact)
+			s.WriteString(fmt.Sprintf("%s %d %s %s %+v\n", e.Stored.Format("05.000"), e.Seq, e.Source.ID, events.TypeName(e.Fact), e.Fact))
 		}
 	}
-	return s
+	return s.String()
 }
 
 // outcome waits until a player's newest transfer has ended and gives it.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -217,8 +218,6 @@ func (s *Stage) Worlds() map[events.HostID]*World {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := make(map[events.HostID]*World, len(s.worlds))
-	for id, w := range s.worlds {
-		out[id] = w
-	}
+	maps.Copy(out, s.worlds)
 	return out
 }
