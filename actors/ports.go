@@ -17,6 +17,8 @@ type Log interface {
 	Append(ctx context.Context, m events.Message) (uint64, error)
 	// Last gives the newest record inside the guard of key, as the log's leader knows it.
 	Last(ctx context.Context, b events.Bucket, key string) (events.Record, bool, error)
+	// LastOf gives the newest record of key itself, as the log's leader knows it.
+	LastOf(ctx context.Context, b events.Bucket, key string) (events.Record, bool, error)
 	// Tail delivers a bucket to f until ctx ends or f fails. See events.Follower.
 	Tail(ctx context.Context, b events.Bucket, from events.TailStart, f events.Follower) error
 }

@@ -20,6 +20,15 @@ func (s *Store) Last(ctx context.Context, b events.Bucket, key string) (events.R
 	return r, ok, nil
 }
 
+// LastOf gives the newest record of key itself, as the log's leader knows it.
+func (s *Store) LastOf(ctx context.Context, b events.Bucket, key string) (events.Record, bool, error) {
+	r, ok, err := s.get(ctx, b, map[string]any{"last_by_subj": b.Subject(key)})
+	if err != nil {
+		return r, false, fmt.Errorf("last of key %s %s: %w", b, key, err)
+	}
+	return r, ok, nil
+}
+
 // next gives the first record of key at or above seq.
 func (s *Store) next(ctx context.Context, b events.Bucket, key string, seq uint64) (events.Record, bool, error) {
 	return s.get(ctx, b, map[string]any{"seq": seq, "next_by_subj": b.Subject(key)})

@@ -21,6 +21,7 @@ type (
 	actorsLog interface {
 		Append(ctx context.Context, m events.Message) (uint64, error)
 		Last(ctx context.Context, b events.Bucket, key string) (events.Record, bool, error)
+		LastOf(ctx context.Context, b events.Bucket, key string) (events.Record, bool, error)
 		Tail(ctx context.Context, b events.Bucket, from events.TailStart, f events.Follower) error
 	}
 	actorsBus interface {

@@ -291,6 +291,29 @@ func lastIsFresh(t *testing.T, s Store, _ Features) {
 	}
 }
 
+// lastOfKey: the newest record of a key is its own, whatever the guard around it holds.
+func lastOfKey(t *testing.T, s Store, _ Features) {
+	writer, reader := s.Connect(t), s.Connect(t)
+	player := NewID[events.PlayerID]()
+	one, two, never := transferOf(player), transferOf(player), transferOf(player)
+	ones := chain(t, writer, one, 0, 3)
+	twos := chain(t, writer, two, ones[2], 2)
+	for key, want := range map[string]uint64{one: ones[2], two: twos[1], never: 0} {
+		r, ok, err := reader.LastOf(within(t), events.Transfers, key)
+		if err != nil || ok != (want != 0) || r.Seq != want {
+			t.Errorf("last of %s is %d (%v), %v; want %d", key, r.Seq, ok, err, want)
+		}
+	}
+	last := twos[1]
+	for i := range 40 { // what was acknowledged is read at once, also below newer facts of another key
+		mine := mustAppend(t, writer, Fact(t, two, last, &events.Requested{}))
+		last = mustAppend(t, writer, Fact(t, transferOf(player), mine, &events.Requested{}))
+		if r, _, err := reader.LastOf(within(t), events.Transfers, two); err != nil || r.Seq != mine {
+			t.Fatalf("round %d: last is %d, %v; acknowledged was %d", i, r.Seq, err, mine)
+		}
+	}
+}
+
 // lostAck: an append whose acknowledgement is lost is stored once; its caller learns the
 // sequence, at the latest from a retry, and sees it when it reads back.
 func lostAck(t *testing.T, s Store, _ Features) {

@@ -195,12 +195,23 @@ func (c *Client) land(m events.Message) outcome {
 
 // Last gives the newest record inside the guard of key.
 func (c *Client) Last(ctx context.Context, b events.Bucket, key string) (events.Record, bool, error) {
+	return c.read(ctx, b, key, func(in *bucket) []uint64 { return in.byGuard[b.Guard(key)] })
+}
+
+// LastOf gives the newest record of key itself.
+func (c *Client) LastOf(ctx context.Context, b events.Bucket, key string) (events.Record, bool, error) {
+	return c.read(ctx, b, key, func(in *bucket) []uint64 { return in.byKey[key] })
+}
+
+// read gives the newest record of those that which names, as the store has them when the
+// question reaches it.
+func (c *Client) read(ctx context.Context, b events.Bucket, key string, which func(*bucket) []uint64) (events.Record, bool, error) {
 	if err := c.enter(ctx); err != nil {
 		return events.Record{}, false, fmt.Errorf("last %s %s: %w", b, key, err)
 	}
 	answer := make(chan *events.Record, 1)
 	after(c.m.latency, func() {
-		r := c.newest(b, key)
+		r := c.newest(b, which)
 		after(c.m.latency, func() { answer <- r })
 	})
 	r, err := await(ctx, c, answer)
@@ -213,9 +224,9 @@ func (c *Client) Last(ctx context.Context, b events.Bucket, key string) (events.
 	return *r, true, nil
 }
 
-func (c *Client) newest(name events.Bucket, key string) *events.Record {
+func (c *Client) newest(name events.Bucket, which func(*bucket) []uint64) *events.Record {
 	c.m.mu.Lock()
 	defer c.m.mu.Unlock()
 	b := c.m.bucket(name)
-	return b.at(newest(b.byGuard[name.Guard(key)]))
+	return b.at(newest(which(b)))
 }

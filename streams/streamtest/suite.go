@@ -12,6 +12,7 @@ import (
 type Conn interface {
 	Append(ctx context.Context, m events.Message) (uint64, error)
 	Last(ctx context.Context, b events.Bucket, key string) (events.Record, bool, error)
+	LastOf(ctx context.Context, b events.Bucket, key string) (events.Record, bool, error)
 	Tail(ctx context.Context, b events.Bucket, from events.TailStart, f events.Follower) error
 	Ask(ctx context.Context, subject string, w events.Wire) (events.Wire, error)
 	Serve(ctx context.Context, subject, queue string, ready func(), handle func(ctx context.Context, subject string, w events.Wire) events.Wire) error
@@ -130,6 +131,7 @@ var wholeCases = []suiteCase{
 	{"append/rolling key", rollingKey},
 	{"append/headers that erase", erasingHeaders},
 	{"last/through the leader", lastIsFresh},
+	{"last/of one key", lastOfKey},
 	{"tail/history then live", tailHistory},
 	{"tail/resume at cursor", tailResume},
 	{"tail/last per key", tailLastPerKey},
