@@ -32,8 +32,8 @@ func testFailures(t *testing.T, binary string) {
 
 	t.Run("expired token", f.expiredToken)
 	t.Run("stolen token", f.stolenToken)
-	t.Run("move without an answer, client at once", f.delayedAnswer)
 	t.Run("move without an answer, client later", f.droppedAnswer)
+	t.Run("move without an answer, client at once", f.delayedAnswer)
 	t.Run("edge killed between transfer and reconnect", f.deadEdge)
 	t.Run("destination dies after the claim", f.deadDestination)
 }

@@ -33,7 +33,7 @@ type testNetwork struct {
 // network.yml.
 const fast = `
 heartbeat: { intervalMs: 250 }
-reservation: { ttlSeconds: 6, claimReanimateMs: 1000, sweepIntervalMs: 200 }
+reservation: { ttlSeconds: 8, claimReanimateMs: 1000, sweepIntervalMs: 200 }
 loadBalancer: { staleAfterMs: 2000, moveTimeoutMs: 1000 }
 `
 
