@@ -74,6 +74,14 @@ func samples() []sample {
 		},
 		Filtered: []Filtered{{Code: Drained, Count: 1, Examples: []string{"survival-4"}}, {Code: Stale, Count: 300, Examples: []string{}}},
 	}
+	scored := Decision{
+		Policy: "weighted/0a1b2c3d", Snapshot: 90300, AgeMs: 7, Unreported: "queueDepth,heapUsed",
+		Collision: "survival-2=minecraft:overworld,survival-3=minecraft:the_nether",
+		Candidates: []Candidate{{Server: "survival-2", Region: "wild", Score: 1.25, Terms: []Term{
+			{Name: "mspt", Score: 1, Missing: true}, {Name: "keptCount", Raw: 3, Score: 0.25},
+		}}},
+		Filtered: []Filtered{},
+	}
 	session := Session{
 		Number: 0, Holder: "edge-1", HolderIncarnation: edge.Incarnation, Kind: KindEdge,
 		Server: "survival-1", Join: fixed[JoinID]("join"), Name: "Notch", Protocol: 767,
@@ -142,6 +150,9 @@ func samples() []sample {
 			Players: 40, InFlight: 2, Folded: 1 << 33,
 		}},
 		{"bare", direct, "proxy.survival-1", 0, "", &ProxyBeat{Proxy: "survival-1", Incarnation: direct.Incarnation, State: ShuttingDown}},
+		{"scored", edge, here, 106, "", &Reserved{
+			Attempt: 2, Server: "survival-2", Incarnation: inc, Promise: 70001, Region: "wild", At: at, TTLMs: 30000, Decision: scored,
+		}},
 	}
 }
 
