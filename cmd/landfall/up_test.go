@@ -239,6 +239,20 @@ func TestUpIsStoppedWhileItWaitsForTheStore(t *testing.T) {
 	l.stop(t)
 }
 
+// TestUpEndsWithoutItsStore: who is asked to stop while the store is away stops all the same.
+func TestUpEndsWithoutItsStore(t *testing.T) {
+	s := newSite(t, twoHosts(freePort(t)))
+	carrier, other := s.up(t, "proxy-1"), s.up(t, "proxy-2")
+	other.says(t, "msg=ready proxy=proxy-2")
+	carrier.stop(t)
+	other.says(t, "store connection lost")
+	began := time.Now()
+	other.stop(t)
+	if took := time.Since(began); took > stopBudget {
+		t.Errorf("it took %s", took)
+	}
+}
+
 // TestUpOnAStoreThatIsOpen: a host started twice is told so, the first goes on.
 func TestUpOnAStoreThatIsOpen(t *testing.T) {
 	s := newSite(t, oneHost("127.0.0.1:1"))
