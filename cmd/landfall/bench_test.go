@@ -17,31 +17,15 @@ import (
 // before each acknowledgement. Its peer in the same run is one such append, alone: five of
 // them are what a transfer cannot do without.
 func BenchmarkTransfer(b *testing.B) {
-	r, err := openDemo(b.Context(), demoOptions{dir: b.TempDir(), players: 200}, io.Discard, io.Discard)
-	if err != nil {
-		b.Fatal(err)
-	}
+	r, stage, stop := runStage(b, b.TempDir())
 	alone := appendAlone(b, r)
-	ctx, cancel := context.WithCancel(b.Context())
-	stage := sim.NewStage(ctx, sim.StageConfig{
-		Proxies: demoProxies, Backends: demoBackends, Keep: 256, Seats: 1000, Timing: demoTiming,
-		Connect: r.connectAs, Identity: r.identity, Logger: r.log,
-	})
-	crew := newGang(ctx)
-	crew.start(stage.Run)
-	<-stage.Ready()
 	b.ResetTimer()
 	seconds := time.Duration(float64(b.N) / 200 * float64(time.Second))
 	load := sim.Load{Stage: stage, Players: 200, Rate: 200, Duration: max(seconds, 100*time.Millisecond), Settle: time.Minute, Seed: 1}
-	if _, err := load.Run(ctx); err != nil {
+	if _, err := load.Run(b.Context()); err != nil {
 		b.Fatal(err)
 	}
 	b.StopTimer()
-	cancel()
-	if err := crew.stop(); err != nil {
-		b.Fatal(err)
-	}
-	stage.Net().Wait()
 	ages := transferAges(b, r)
 	p50, p99 := ages[len(ages)/2], ages[len(ages)*99/100]
 	b.ReportMetric(0, "ns/op")
@@ -50,8 +34,38 @@ func BenchmarkTransfer(b *testing.B) {
 	b.ReportMetric(alone, "append-p50-ms")
 	b.ReportMetric(p50/alone, "p50/append")
 	b.ReportMetric(p99/alone, "p99/append")
-	if err := r.close(); err != nil {
-		b.Fatal(err)
+	stop()
+}
+
+// runStage opens a demo's store and runs its network, whose servers and clients cost no
+// time, without players. stop ends both.
+func runStage(tb testing.TB, dir string) (r *demoRun, stage *sim.Stage, stop func()) {
+	tb.Helper()
+	r, err := openDemo(tb.Context(), demoOptions{dir: dir}, io.Discard, io.Discard)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(tb.Context())
+	stage = sim.NewStage(ctx, sim.StageConfig{
+		Proxies: demoProxies, Backends: demoBackends, Keep: 256, Seats: 1000, Timing: demoTiming,
+		Connect: r.connectAs, Identity: r.identity, Logger: r.log,
+	})
+	crew := newGang(ctx)
+	crew.start(stage.Run)
+	select {
+	case <-stage.Ready():
+	case <-crew.ended():
+		tb.Fatal(crew.stop())
+	}
+	return r, stage, func() {
+		cancel()
+		if err := crew.stop(); err != nil {
+			tb.Error(err)
+		}
+		stage.Net().Wait()
+		if err := r.close(); err != nil {
+			tb.Error(err)
+		}
 	}
 }
 

@@ -141,7 +141,7 @@ func openDemo(ctx context.Context, o demoOptions, stdout, stderr io.Writer) (*de
 		return nil, err
 	}
 	r.keys = events.NewKeyring(key)
-	cfg.Users = append(cfg.Users, readerLogin(secret))
+	cfg.Users = append(cfg.Users, readerLogin(secret), operatorLogin(secret))
 	r.addLogins(secret, streams.RoleDispatcher, demoProxies)
 	r.addLogins(secret, streams.RoleBackend, demoBackends)
 	for _, u := range r.logins {

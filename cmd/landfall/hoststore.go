@@ -75,7 +75,7 @@ func (h *host) settings() streams.Settings {
 
 // logins are those of all hosts of the file, by their roles, and that of the reading verbs.
 func (h *host) logins() []embedded.User {
-	users := []embedded.User{readerLogin(h.secret)}
+	users := []embedded.User{readerLogin(h.secret), operatorLogin(h.secret)}
 	for id, x := range h.net.Hosts {
 		role := roleOf(h.net, x)
 		name, password := streams.Login(h.secret, role, events.HostID(id))

@@ -6,6 +6,8 @@ import "github.com/spf13/cobra"
 func verbs() []func() *cobra.Command {
 	return []func() *cobra.Command{
 		newDemo,
+		newDrain,
+		newKill,
 		newUp,
 		newReplay,
 		newTail,

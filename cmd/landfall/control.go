@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/landfall/landfall/events"
+	"github.com/landfall/landfall/streams"
+	"github.com/landfall/landfall/streams/embedded"
+)
+
+// operatorID is the login of the verbs that decide, beside those of the hosts.
+const operatorID events.HostID = "cli"
+
+// operatorLogin derives the login of the deciding verbs from the network's secret.
+func operatorLogin(secret []byte) embedded.User {
+	name, password := streams.Login(secret, streams.RoleOperator, operatorID)
+	return embedded.User{Role: streams.RoleOperator, ID: operatorID, Name: name, Password: password}
+}
+
+// order is an operator's decision on its way into the log.
+type order struct {
+	storeFlags
+	who, why string
+	json     bool
+}
+
+func (o *order) add(c *cobra.Command) {
+	o.storeFlags.add(c)
+	f := c.Flags()
+	f.StringVar(&o.who, "who", userName(), "who decides; stands in the log")
+	f.StringVar(&o.why, "why", "", "why; stands in the log, and is shown to operators")
+	f.BoolVar(&o.json, "json", false, "one JSON object")
+}
+
+func userName() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return "unknown"
+}
+
+func newKill() *cobra.Command {
+	var o order
+	c := &cobra.Command{
+		Use:   "kill on|off",
+		Short: "Stop new transfers on the whole network, or allow them again",
+		Long: `With "on", every dispatcher refuses new transfers (KILL_SWITCH) as soon as it sees the fact, and
+gives back what is reserved and not yet claimed. Transfers already claimed finish. Players in
+line keep their place, and go on with "off". Who joins is still let in.
+
+Exit status: 0 it stands in the log, 1 otherwise.`,
+		Args: exactly(1, "on or off"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if args[0] != "on" && args[0] != "off" {
+				return usageError("kill %q: want on or off", args[0])
+			}
+			return o.give(c, events.KillKey, &events.KillSet{On: args[0] == "on", Who: o.who, Why: o.why})
+		},
+	}
+	o.add(c)
+	return c
+}
+
+func newDrain() *cobra.Command {
+	var o order
+	var off bool
+	c := &cobra.Command{
+		Use:   "drain HOST",
+		Short: "Take one backend out of selection, or put it back with --off",
+		Long: `A drained backend is not chosen any more: players stay there, and tokens that are out are
+honoured. It holds across restarts until --off.
+
+Exit status: 0 it stands in the log, 1 otherwise.`,
+		Args: exactly(1, "the id of a host"),
+		RunE: func(c *cobra.Command, args []string) error {
+			id, err := events.ParseHostID(args[0])
+			if err != nil {
+				return usageError("drain: %w", err)
+			}
+			return o.give(c, events.DrainKey(id), &events.DrainSet{Host: id, On: !off, Who: o.who, Why: o.why})
+		},
+	}
+	o.add(c)
+	c.Flags().BoolVar(&off, "off", false, "put it back")
+	return c
+}
+
+// give writes the decision and says where it stands.
+func (o *order) give(c *cobra.Command, key string, f events.Fact) error {
+	src, err := o.find(os.Getenv)
+	if err != nil {
+		return err
+	}
+	if len(src.secrets) == 0 {
+		return errors.New("a decision must be signed, and no secret is at hand: give --config network.yml, or set RTP_NET_SECRET")
+	}
+	st, err := src.openToDecide(c.Context())
+	if err != nil {
+		return err
+	}
+	seq, err := decree(c.Context(), st.Store, src.secrets[0], key, f)
+	if err = errors.Join(err, st.Close()); err != nil {
+		return err
+	}
+	if o.json {
+		return json.NewEncoder(c.OutOrStdout()).Encode(map[string]any{"seq": seq, "key": key, "fact": f})
+	}
+	_, err = fmt.Fprintf(c.OutOrStdout(), "%s (sequence %d of control)\n", describe(f), seq)
+	return err
+}
+
+// decree appends a fact of control behind the newest one of its key.
+func decree(ctx context.Context, st *streams.Store, secret []byte, key string, f events.Fact) (uint64, error) {
+	k, err := events.NewKey(secret)
+	if err != nil {
+		return 0, err
+	}
+	ring := events.NewKeyring(k)
+	src := events.Source{Kind: events.SourceOperator, ID: operatorID, Incarnation: events.Incarnation(newID())}
+	for range 5 {
+		last, _, err := st.Last(ctx, events.Control, key)
+		if err != nil {
+			return 0, err
+		}
+		m, err := events.Seal(ring, events.Envelope{ID: newID(), Source: src, Time: time.Now(), Key: key, Prev: last.Seq}, f)
+		if err != nil {
+			return 0, err
+		}
+		seq, err := st.Append(ctx, m)
+		var failed *events.AppendError
+		if errors.As(err, &failed) && (failed.Reason == events.Conflict || failed.Reason == events.InFlight) {
+			continue // another operator was faster: this decision comes after
+		}
+		return seq, err
+	}
+	return 0, fmt.Errorf("write %s: others keep deciding the same thing, try again", key)
+}
+
+// openToDecide is open for who may also write control.
+func (s source) openToDecide(ctx context.Context) (*reader, error) {
+	if s.dir != "" {
+		return s.open(ctx, nil)
+	}
+	u := operatorLogin(s.secrets[0])
+	st, err := streams.Connect(ctx, streams.Config{URL: s.url, Role: u.Role, ID: u.ID, User: u.Name, Password: u.Password, AnySettings: true})
+	if err != nil {
+		return nil, err
+	}
+	return &reader{Store: st, shared: true, end: st.Close}, nil
+}
