@@ -73,7 +73,7 @@ func (b *beater) once(ctx context.Context) error {
 		}
 		if ctx.Err() != nil {
 			b.unsure = true // it may have landed all the same
-			return nil      // run sees that ctx has ended, and says goodbye
+			return nil      //nolint:nilerr // run sees that ctx has ended, and says goodbye
 		}
 		if retry, err := b.refused(err); !retry {
 			return err
