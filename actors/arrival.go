@@ -68,13 +68,23 @@ func (b *Backend) Left(p Player, reason string) {
 }
 
 // Asked implements WorldEvents.
-func (b *Backend) Asked(p Player, region string) {
+func (b *Backend) Asked(p Player, where string) {
 	b.background(func(ctx context.Context) {
-		key, args := b.request(ctx, p, events.Wish{Region: region})
+		key, args := b.answerAsked(ctx, p, where)
 		if err := b.cfg.World.Tell(ctx, p, b.cfg.Messages.Text(key, args)); err != nil {
 			b.logger.Warn("answer not shown", "player", p.ID, "error", err)
 		}
 	})
+}
+
+// answerAsked gives the message that answers a player. What is not a place is refused here,
+// with what the player wrote: it never becomes another wish.
+func (b *Backend) answerAsked(ctx context.Context, p Player, where string) (string, []events.Arg) {
+	wish, err := ParseWish(where)
+	if err != nil {
+		return "refused." + string(events.RegionMissing), []events.Arg{{Name: "detail", Value: err.Error()}}
+	}
+	return b.request(ctx, p, wish)
 }
 
 // request opens a transfer for a player and gives the message that answers the player. One

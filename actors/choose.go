@@ -3,54 +3,105 @@ package actors
 import (
 	"cmp"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/landfall/landfall/events"
 	"github.com/landfall/landfall/projections"
 )
 
-// policyKept is the name of the only policy of this version: most coordinates kept wins.
-const policyKept = "kept/1"
-
 // question is what a choice is made for.
 type question struct {
 	wish     events.Wish
 	protocol int                                    // of the client, 0 unknown
+	home     events.HostID                          // where the player stands, empty when nowhere
+	last     place                                  // of the player's last transfer
 	exclude  map[events.HostID]events.Code          // tried in this dispatch, cooling down, …: with the reason
 	drained  func(events.HostID) bool               // by an operator
 	pledged  func(*projections.Backend, string) int // promised since the heartbeat, in a region
+	memories *memories                              // of picks and distances; nil: none
+	policy   Policy
 	now      time.Time
 	stale    time.Duration
+}
+
+// place is a region of a server; none when the server is empty.
+type place struct {
+	server events.HostID
+	region string
 }
 
 // choice is a destination that passed the filters.
 type choice struct {
 	backend *projections.Backend
 	region  string
-	kept    int
+	kept    int     // ready in the region and not promised since the heartbeat
+	all     int     // the same over all regions of the backend
+	pledged int     // promised since the heartbeat, in all regions
+	picks   float64 // recent ones, as the policy counts them
+	turn    uint64  // number of the last pick
+	rtt     float64
+
+	tier  int     // lower tiers come first, whatever the score
+	score float64 // lower is better
+	tired float64 // of two that score alike the one less often picked comes first; 0: does not matter
+	spare int     // of two regions of one server that score alike the fuller one comes first; 0: does not matter
+	row   int     // where its raw values stand
 }
 
-// choose ranks the destinations of a snapshot, best first, and records why. It is pure and
-// deterministic: ties fall to the lower server id, then the lower region.
+// choose ranks the destinations of a snapshot, best first, and records why. It gives at most
+// events.MaxCandidates of them, which is also what the record holds. It is pure and
+// deterministic: ties fall to the server less often picked a moment ago where the policy counts
+// that at all, then to the lower server id, then to the lower region.
 func choose(q question, f *projections.Fleet) ([]choice, events.Decision) {
-	var ranked []choice
-	out := filterCount{}
-	for _, b := range f.Backends {
-		if code := refuseBackend(q, b); code != "" {
-			out.add(code, string(b.Server))
-			continue
-		}
-		found, code := regionsFor(q, b)
-		if code != "" {
-			out.add(code, string(b.Server))
-		}
-		ranked = append(ranked, found...)
-	}
-	slices.SortStableFunc(ranked, func(a, b choice) int { return cmp.Compare(b.kept, a.kept) })
-	return ranked, record(q, f, ranked, out)
+	r := rankings.Get().(*ranking)
+	defer rankings.Put(r)
+	r.rank(&q, f)
+	return slices.Clone(r.best), r.record(&q, f)
 }
 
-func refuseBackend(q question, b *projections.Backend) events.Code {
+// rankings are kept for reuse: a choice over a thousand backends needs room that the next one
+// can use again.
+var rankings = sync.Pool{New: func() any { return new(ranking) }}
+
+// ranking is one choice being made. Reused, it allocates nothing.
+type ranking struct {
+	cands  []choice
+	raws   []float64 // of each candidate one value for each term
+	bits   uint32    // the terms that somebody reports
+	best   []choice  // the first of the order, best first
+	out    []ruledOut
+	newest time.Time // when the newest heartbeat was seen
+}
+
+// ruledOut counts the destinations that one reason ruled out.
+type ruledOut struct {
+	code     events.Code
+	count    int
+	examples [events.MaxExamples]events.HostID
+}
+
+func (r *ranking) rank(q *question, f *projections.Fleet) {
+	r.cands, r.raws, r.best, r.out, r.bits = r.cands[:0], r.raws[:0], r.best[:0], r.out[:0], 0
+	r.newest = time.Time{}
+	p := q.policy.rules()
+	for _, b := range f.Backends {
+		if b.Seen.After(r.newest) {
+			r.newest = b.Seen
+		}
+		code := refuseBackend(q, b)
+		if code == "" {
+			code = r.admit(q, p, b)
+		}
+		if code != "" {
+			r.ruleOut(code, b.Server)
+		}
+	}
+	r.score(p, q)
+	r.order()
+}
+
+func refuseBackend(q *question, b *projections.Backend) events.Code {
 	switch {
 	case q.wish.Pin != "" && q.wish.Pin != b.Server:
 		return events.Excluded
@@ -72,69 +123,120 @@ func refuseBackend(q question, b *projections.Backend) events.Code {
 	return ""
 }
 
-// regionsFor gives the regions of a backend that fit the wish and have something kept.
-func regionsFor(q question, b *projections.Backend) ([]choice, events.Code) {
-	var found []choice
-	code := events.RegionMissing
+// admit takes in the regions of a backend that fit the wish and have something kept.
+func (r *ranking) admit(q *question, p *policy, b *projections.Backend) events.Code {
+	if p.fixed != "" && p.fixed != b.Server && q.wish.Pin == "" {
+		return events.Excluded
+	}
+	code, first, all, pledged := events.RegionMissing, len(r.cands), 0, 0
 	for i := range b.Regions {
-		r := &b.Regions[i]
-		if q.wish.Region != "" && q.wish.Region != r.Name || q.wish.World != "" && q.wish.World != r.World {
+		x := &b.Regions[i]
+		since := q.pledged(b, x.Name)
+		kept := max(x.Kept-since, 0)
+		all, pledged = all+kept, pledged+since
+		if q.wish.Region != "" && q.wish.Region != x.Name || q.wish.World != "" && q.wish.World != x.World {
 			continue
 		}
-		code = events.NoneKept
-		if kept := r.Kept - q.pledged(b, r.Name); kept > 0 {
-			found = append(found, choice{backend: b, region: r.Name, kept: kept})
+		if kept == 0 {
+			code = events.NoneKept
+			continue
+		}
+		r.cands = append(r.cands, choice{backend: b, region: x.Name, kept: kept, row: len(r.cands), tier: p.tier(q, b)})
+	}
+	found := r.cands[first:]
+	if len(found) == 0 {
+		return code
+	}
+	m := q.memories.look(b.Server, q.now, p.halfLife)
+	for i := range found {
+		c := &found[i]
+		c.all, c.pledged, c.picks, c.turn, c.rtt = all, pledged, m.picks, m.turn, m.rtt
+		if p.shared {
+			c.picks += m.others
 		}
 	}
-	if len(found) > 0 {
-		return found, ""
-	}
-	return nil, code
+	return ""
 }
 
-func record(q question, f *projections.Fleet, ranked []choice, out filterCount) events.Decision {
-	d := events.Decision{Policy: policyKept, Snapshot: f.Seq, Candidates: []events.Candidate{}, Filtered: out.list()}
-	var newest time.Time
-	for _, b := range f.Backends {
-		if b.Seen.After(newest) {
-			newest = b.Seen
+// tier says whether a request that names no server is served at home first or last.
+func (p *policy) tier(q *question, b *projections.Backend) int {
+	if q.wish.Pin == "" && q.home != "" && (q.home == b.Server) != p.home {
+		return 1
+	}
+	return 0
+}
+
+func (r *ranking) ruleOut(code events.Code, id events.HostID) {
+	i := slices.IndexFunc(r.out, func(x ruledOut) bool { return x.code == code })
+	if i < 0 {
+		i = len(r.out)
+		r.out = append(r.out, ruledOut{code: code})
+	}
+	x := &r.out[i]
+	if x.count < len(x.examples) {
+		x.examples[x.count] = id
+	}
+	x.count++
+}
+
+// score gives each candidate what its policy makes of it.
+func (r *ranking) score(p *policy, q *question) {
+	if p.kind == Weighted {
+		r.weigh(p, q)
+		return
+	}
+	for i := range r.cands {
+		c := &r.cands[i]
+		c.spare = c.kept
+		switch p.kind {
+		case RoundRobin:
+			c.score = float64(c.turn)
+		case LeastPlayers:
+			c.score = float64(c.bound()) / p.divisor(c.backend.Server)
 		}
 	}
-	if !newest.IsZero() {
-		d.AgeMs = max(q.now.Sub(newest).Milliseconds(), 0)
-	}
-	for _, c := range ranked[:min(len(ranked), events.MaxCandidates)] {
-		score := 1 / (1 + float64(c.kept))
-		d.Candidates = append(d.Candidates, events.Candidate{
-			Server: c.backend.Server, Region: c.region, Score: score,
-			Terms: []events.Term{{Name: "kept", Raw: float64(c.kept), Score: score}},
-		})
-	}
-	return d
 }
 
-// filterCount counts refused destinations by reason.
-type filterCount map[events.Code]*events.Filtered
+// bound counts the players that a backend has, or has promised a place.
+func (c *choice) bound() int {
+	return max(c.backend.Players, 0) + max(c.backend.Outstanding, 0) + c.pledged
+}
 
-func (f filterCount) add(code events.Code, server string) {
-	x, ok := f[code]
-	if !ok {
-		x = &events.Filtered{Code: code}
-		f[code] = x
-	}
-	x.Count++
-	if len(x.Examples) < events.MaxExamples {
-		x.Examples = append(x.Examples, server)
+// order finds the best candidates. There are few of them and many others, so each candidate
+// is held against the last of the best first.
+func (r *ranking) order() {
+	for i := range r.cands {
+		c := &r.cands[i]
+		at := len(r.best)
+		if at == events.MaxCandidates {
+			if !c.before(&r.best[at-1]) {
+				continue
+			}
+			r.best = r.best[:at-1]
+			at--
+		}
+		for at > 0 && c.before(&r.best[at-1]) {
+			at--
+		}
+		r.best = slices.Insert(r.best, at, *c)
 	}
 }
 
-func (f filterCount) list() []events.Filtered {
-	out := make([]events.Filtered, 0, len(f))
-	for _, x := range f {
-		out = append(out, *x)
+// before is the order of candidates: total, so that every dispatcher agrees on it.
+func (c *choice) before(x *choice) bool {
+	switch {
+	case c.tier != x.tier:
+		return c.tier < x.tier
+	case c.score != x.score:
+		return c.score < x.score
+	case c.tired != x.tired:
+		return c.tired < x.tired
+	case c.backend.Server != x.backend.Server:
+		return c.backend.Server < x.backend.Server
+	case c.spare != x.spare:
+		return c.spare > x.spare
 	}
-	slices.SortFunc(out, func(a, b events.Filtered) int { return cmp.Compare(a.Code, b.Code) })
-	return out
+	return c.region < x.region
 }
 
 // permanent tells that no wait can help: hosts are known, and none of them has such a region.
@@ -157,7 +259,7 @@ func permanent(d events.Decision) bool {
 func forJoin(q question, f *projections.Fleet) []*projections.Backend {
 	var out []*projections.Backend
 	for _, b := range f.Backends {
-		code := refuseBackend(q, b)
+		code := refuseBackend(&q, b)
 		usable := code == "" || code == events.NotReady && b.State == events.Degraded
 		if usable && b.Advertise != "" && (b.MaxPlayers == 0 || b.Players < b.MaxPlayers) {
 			out = append(out, b)

@@ -28,7 +28,7 @@ func (d *Dispatcher) dispatch(ctx context.Context, s Standing) bool {
 		return d.afterRetries(ctx, s, r)
 	}
 	if d.line.before(t) {
-		return d.wait(ctx, s, behindOthers())
+		return d.wait(ctx, s, d.behindOthers())
 	}
 	won, decision, ok := d.reserveBest(ctx, s, r, false)
 	if !ok {
@@ -42,9 +42,9 @@ func (d *Dispatcher) dispatch(ctx context.Context, s Standing) bool {
 }
 
 // behindOthers is the decision not to look for a destination: others wait for the same.
-func behindOthers() events.Decision {
+func (d *Dispatcher) behindOthers() events.Decision {
 	return events.Decision{
-		Policy: policyKept, Candidates: []events.Candidate{},
+		Policy: d.policy.Load().Name(), Candidates: []events.Candidate{},
 		Filtered: []events.Filtered{{Code: events.Waiting, Count: 1, Examples: []string{}}},
 	}
 }
@@ -94,8 +94,9 @@ func (d *Dispatcher) wait(ctx context.Context, s Standing, decision events.Decis
 
 func (d *Dispatcher) question(s Standing, r *run) question {
 	return question{
-		wish: s.Active.Request.Wish, protocol: s.Session.Protocol, exclude: d.runs.excluded(r, d.Now()),
-		drained: s.Controls.IsDrained, pledged: d.view.Pledged, now: d.Now(), stale: d.timing.Stale,
+		wish: s.Active.Request.Wish, protocol: s.Session.Protocol, home: s.Session.Server, last: lastPlace(s.Done),
+		exclude: d.runs.excluded(r, d.Now()), drained: s.Controls.IsDrained, pledged: d.view.Pledged,
+		memories: &d.memories, policy: *d.policy.Load(), now: d.Now(), stale: d.timing.Stale,
 	}
 }
 
@@ -108,6 +109,7 @@ func (d *Dispatcher) reserveBest(ctx context.Context, s Standing, r *run, inLogi
 		if len(ranked) == 0 {
 			return false, decision, true
 		}
+		d.notePick(ranked[0].backend.Server)
 		answer, sig, code := d.askReserve(ctx, t, ranked[0])
 		if code != events.Promised {
 			d.noteRefusal(r, ranked[0].backend.Server, code)

@@ -22,6 +22,8 @@ type DispatcherConfig struct {
 	Bus    Bus
 	Logger *slog.Logger
 	Timing Timing
+	// Policy says which destination is chosen; the zero Policy is the shipped one.
+	Policy Policy
 	// Kind is how players are held: KindEdge (they connect to us) or KindDirect (no front of
 	// ours; Local names the backend whose players this dispatcher holds).
 	Kind  events.SessionKind
@@ -59,6 +61,10 @@ type Dispatcher struct {
 	runs   runs
 	count  counters
 
+	policy   atomic.Pointer[Policy]
+	memories memories
+	collided map[string]bool // regions that were warned of
+
 	tasks tasks
 }
 
@@ -93,6 +99,8 @@ func NewDispatcher(cfg DispatcherConfig) (*Dispatcher, error) {
 	d.wakeup.init()
 	d.conns.init()
 	d.runs.init()
+	d.memories.init()
+	d.SetPolicy(cfg.Policy)
 	d.setState(events.Starting)
 	d.view = projections.NewView(projections.Config{
 		Log: cfg.Log, Keys: cfg.Keys, Logger: d.logger, Now: cfg.Now, Changed: d.changed, Problem: d.problem,
@@ -155,6 +163,7 @@ func (d *Dispatcher) changed(c projections.Change) {
 		if c.Reset || c.Live {
 			return // the sweep looks at everybody
 		}
+		d.noteClaim(c)
 		d.wakeup.wake(c.Player)
 		if d.view.Ready() {
 			d.work.add(c.Player)
@@ -181,6 +190,8 @@ func (d *Dispatcher) sweep(ctx context.Context) error {
 		d.view.Forget(d.Now().Add(-keepIdle))
 		d.runs.forget(func(id events.TransferID) bool { _, ok := d.view.Transfer(id); return ok })
 		d.refreshSessions(ctx)
+		d.warnOfCollisions()
+		d.memories.keep(func(id events.HostID) bool { return d.view.Fleet().Backend(id) != nil })
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():

@@ -234,7 +234,7 @@ func requested() *events.Requested {
 func reserved(attempt int) *events.Reserved {
 	return &events.Reserved{
 		Attempt: attempt, Server: "b", Incarnation: lifeOf("b"), Promise: uint64(attempt), Region: "wild", At: events.Position{World: "w", X: 1, Y: 2, Z: 3}, //nolint:gosec // small
-		TTLMs: 30_000, Decision: events.Decision{Policy: policyKept, Snapshot: 50, Candidates: []events.Candidate{}, Filtered: []events.Filtered{}},
+		TTLMs: 30_000, Decision: events.Decision{Policy: "weighted/0a1b2c3d", Snapshot: 50, Candidates: []events.Candidate{}, Filtered: []events.Filtered{}},
 	}
 }
 

@@ -125,6 +125,7 @@ type WorldEvents interface {
 	Down(err error)
 	Joined(p Player)
 	Left(p Player, reason string)
-	// Asked says that a player asked for a move. region is "" for any.
-	Asked(p Player, region string)
+	// Asked says that a player asked for a move. where is "" for any place, "<region>", or
+	// "<server>:<region>"; see ParseWish.
+	Asked(p Player, where string)
 }
