@@ -100,7 +100,7 @@ func scoreTable(candidates []events.Candidate) []string {
 	for _, c := range candidates {
 		terms := make([]string, len(c.Terms))
 		for i, t := range c.Terms {
-			terms[i] = fmt.Sprintf("%s %s = %.4f", t.Name, number(t.Raw), t.Score)
+			terms[i] = fmt.Sprintf("%s %.6g = %.4f", t.Name, t.Raw, t.Score)
 		}
 		lines = append(lines, fmt.Sprintf("%-*s %9.4f  %s", width, string(c.Server)+"/"+c.Region, c.Score, strings.Join(terms, ", ")))
 	}
