@@ -29,6 +29,7 @@ type client struct {
 	remote  netip.AddrPort
 	local   netip.AddrPort
 	leave   func() // of the gate
+	dialled time.Duration
 }
 
 func newClient(s *Server, conn *net.TCPConn, peer netip.AddrPort, trusted bool, leave func()) *client {

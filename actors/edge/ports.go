@@ -3,6 +3,7 @@ package edge
 import (
 	"context"
 	"net/netip"
+	"time"
 )
 
 // Router decides where an arriving login goes. All methods are called from many
@@ -86,6 +87,8 @@ type Connection struct {
 	Protocol int32
 	Host     string
 	Remote   netip.AddrPort
+	// Dialled is how long the backend took to accept the connection.
+	Dialled time.Duration
 }
 
 // Why a spliced connection ended.

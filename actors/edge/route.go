@@ -90,7 +90,9 @@ func reasonOf(ctx context.Context) error {
 
 func (c *client) dial(ctx context.Context, d Decision) (*net.TCPConn, error) {
 	dialer := net.Dialer{Timeout: c.s.cfg.DialTimeout}
+	start := time.Now()
 	conn, err := dialer.DialContext(ctx, "tcp", d.Address)
+	c.dialled = time.Since(start)
 	if err != nil {
 		return nil, fmt.Errorf("dial server %s at %s: %w", d.Server, d.Address, err)
 	}

@@ -15,7 +15,7 @@ func (c *client) play(ctx context.Context, a Arrival, d Decision, g greeting, ba
 	defer backend.Close()
 	conn := Connection{
 		ConnID: a.ConnID, Name: a.Name, Player: a.Player, Server: d.Server,
-		Protocol: a.Protocol, Host: a.Host, Remote: a.Remote,
+		Protocol: a.Protocol, Host: a.Host, Remote: a.Remote, Dialled: c.dialled,
 	}
 	c.leave()
 	c.s.counts.spliced.Add(1)

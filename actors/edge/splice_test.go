@@ -31,7 +31,10 @@ func TestLoginIsSplicedUntouched(t *testing.T) {
 			t.Fatalf("%s: arrival %+v\nwant %+v", o.version, a, want)
 		}
 		opened := next(t, "opened", router.opened)
-		if opened != (Connection{a.ConnID, "Bot0", offlineBot0, "survival-1", o.protocol, "play.example.test", a.Remote}) {
+		if opened.Dialled <= 0 || opened.Dialled > time.Second {
+			t.Errorf("dialled in %s", opened.Dialled)
+		}
+		if opened != (Connection{a.ConnID, "Bot0", offlineBot0, "survival-1", o.protocol, "play.example.test", a.Remote, opened.Dialled}) {
 			t.Fatalf("opened %+v", opened)
 		}
 		server.send(t, []byte("down"))

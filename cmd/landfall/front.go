@@ -102,6 +102,7 @@ func (f *front) Opened(c edge.Connection) {
 	defer f.mu.Unlock()
 	f.open[c.ConnID] = conn
 	if f.dispatcher != nil {
+		f.dispatcher.NoteRTT(conn.Server, c.Dialled)
 		f.dispatcher.Opened(conn)
 	}
 }

@@ -15,6 +15,7 @@ var rules = []func(*Network) error{
 	(*Network).checkTimes,
 	(*Network).checkDispatchMode,
 	(*Network).checkHosts,
+	(*Network).checkCollisions,
 	(*Network).checkNamedHosts,
 }
 
@@ -123,6 +124,27 @@ func (n *Network) checkRegions(key string, h Host) error {
 		for i, a := range r.Exclude {
 			if a.Min[0] > a.Max[0] || a.Min[1] > a.Max[1] {
 				return n.at(CodeContradiction, fmt.Sprintf("%s.exclude[%d]", at, i), "min %v is beyond max %v; allowed: min <= max in x and z", a.Min, a.Max)
+			}
+		}
+	}
+	return nil
+}
+
+// checkCollisions: where the operator wants no region to mean two worlds, none may.
+func (n *Network) checkCollisions() error {
+	if n.Routing.RegionCollision != "refuse" {
+		return nil
+	}
+	first := map[string]string{} // region -> the host that has it
+	for _, id := range n.hostIDs() {
+		for _, name := range slices.Sorted(maps.Keys(n.Hosts[id].Regions)) {
+			other, known := first[name]
+			if !known {
+				first[name] = id
+				continue
+			}
+			if here, there := n.Hosts[id].Regions[name].World, n.Hosts[other].Regions[name].World; here != there {
+				return n.at(CodeContradiction, "hosts."+id+".regions."+name, "lies in %s, but on %s in %s, and routing.regionCollision is refuse; allowed: another name, or regionCollision: warn", here, other, there)
 			}
 		}
 	}

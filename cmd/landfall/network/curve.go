@@ -31,6 +31,33 @@ func (c *Curve) complete() {
 	}
 }
 
+// maxTerms is how many terms may have a weight: a decision must hold them.
+const maxTerms = 16
+
+// checkTerms refuses what no single key of the terms shows.
+func (n *Network) checkTerms() error {
+	if err := n.checkCurves(); err != nil {
+		return err
+	}
+	weighted, picks := 0, ""
+	for _, label := range slices.Sorted(maps.Keys(n.LoadBalancer.Terms)) {
+		t := n.LoadBalancer.Terms[label]
+		if t.Weight == 0 {
+			continue
+		}
+		if t.Input == "recentPicks" {
+			if picks != "" {
+				return n.at(CodeContradiction, "loadBalancer.terms."+label, "recentPicks is counted by %s already; allowed: one term of it with a weight", picks)
+			}
+			picks = label
+		}
+		if weighted++; weighted > maxTerms {
+			return n.at(CodeContradiction, "loadBalancer.terms", "more than %d terms have a weight; allowed: at most %d", maxTerms, maxTerms)
+		}
+	}
+	return nil
+}
+
 // checkCurves refuses parameters that the curve's type does not use: they would be believed to work.
 func (n *Network) checkCurves() error {
 	for _, label := range slices.Sorted(maps.Keys(n.LoadBalancer.Terms)) {

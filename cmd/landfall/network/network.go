@@ -121,7 +121,7 @@ func (n *Network) complete() {
 
 // refuse reports what no single key shows: contradictions, and what this version does not carry out.
 func (n *Network) refuse() error {
-	if err := n.checkCurves(); err != nil {
+	if err := n.checkTerms(); err != nil {
 		return err
 	}
 	if !n.Network.Enabled {

@@ -213,9 +213,9 @@ func TestNotYetListsWhatTheFileChanges(t *testing.T) {
 		t.Errorf("of the example: %v, want %v", got, want)
 	}
 	got := parse(t, small+`line: { maxSize: 9, graceSeconds: 7, maxBypass: 3 }
-loadBalancer: { policy: leastPlayers, terms: { mspt: { weight: 3 }, playerCount: { weight: 0.0 } } }
+loadBalancer: { policy: leastPlayers, onNoCandidate: disconnect, terms: { mspt: { weight: 3 } } }
 `).NotYet()
-	want := []string{"line.maxSize", "loadBalancer.policy", "loadBalancer.terms.mspt"}
+	want := []string{"line.maxSize", "loadBalancer.onNoCandidate"}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

@@ -2,6 +2,7 @@ package network
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -150,6 +151,12 @@ var bad = []struct{ name, text, code, want string }{
 		"CONTRADICTION", "network.yml:10: hosts.survival-1.regions.default.exclude[0]: min [5 0] is beyond max [4 9]; allowed: min <= max in x and z"},
 	{"fixed policy unknown host", small + "loadBalancer: { policy: \"fixed:survival-9\" }\n",
 		"UNKNOWN_HOST", `network.yml:11: loadBalancer.policy: "survival-9" is not under hosts; allowed: proxy-1, survival-1`},
+	{"picks counted twice", small + "loadBalancer:\n  terms:\n    more: { input: recentPicks, weight: 1 }\n",
+		"CONTRADICTION", "network.yml:12: loadBalancer.terms.recentPicks: recentPicks is counted by more already; allowed: one term of it with a weight"},
+	{"too many terms", "loadBalancer:\n  terms: { " + manyTerms(11) + " }\n",
+		"CONTRADICTION", "network.yml:2: loadBalancer.terms: more than 16 terms have a weight; allowed: at most 16"},
+	{"region in two worlds", small + "  survival-2: { advertise: \"10.0.0.6:25566\", regions: { default: { world: \"minecraft:the_nether\" } } }\nrouting: { regionCollision: refuse }\n",
+		"CONTRADICTION", "network.yml:11: hosts.survival-2.regions.default: lies in minecraft:the_nether, but on survival-1 in minecraft:overworld, and routing.regionCollision is refuse; allowed: another name, or regionCollision: warn"},
 	{"lobby unknown", small + "routing: { lobbies: [hub] }\n",
 		"UNKNOWN_HOST", `network.yml:11: routing.lobbies: "hub" is not under hosts; allowed: proxy-1, survival-1`},
 	{"not yet: tls url", strings.Replace(small, "nats://", "tls://", 1),
@@ -170,6 +177,15 @@ var bad = []struct{ name, text, code, want string }{
 		"NOT_IN_THIS_VERSION", `network.yml:11: hosts.hub.creds: "hub.creds" is not in this version; allowed: "" (hosts log in with the network's secret)`},
 	{"not yet: join", small + "triggers: { join: { enabled: true } }\n",
 		"NOT_IN_THIS_VERSION", "network.yml:11: triggers.join.enabled: true is not in this version; allowed: false"},
+}
+
+// manyTerms are n more terms with a weight.
+func manyTerms(n int) string {
+	var terms []string
+	for i := range n {
+		terms = append(terms, fmt.Sprintf("t%d: { input: mspt, weight: 1 }", i))
+	}
+	return strings.Join(terms, ", ")
 }
 
 func TestBadInputIsOneClearLine(t *testing.T) {

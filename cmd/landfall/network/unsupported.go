@@ -33,18 +33,13 @@ var refused = []feature{
 
 // later works without: accepted, checked, and told in the log (NotYet).
 var later = []feature{
-	{Key: "loadBalancer.policy"},
 	{Key: "loadBalancer.onNoCandidate"},
-	{Key: "loadBalancer.terms.<term>"},
-	{Key: "loadBalancer.backends.<id>"},
 	{Key: "line.enabled"},
 	{Key: "line.maxSize"},
 	{Key: "line.notifySeconds"},
 	{Key: "line.drainPerSecond"},
 	{Key: "line.maxBypass"},
-	{Key: "routing.prefer"},
 	{Key: "routing.lobbies"},
-	{Key: "routing.regionCollision"},
 	{Key: "routing.stickyReturn"},
 	{Key: "routing.crossServerPerSecond"},
 	{Key: "routing.crossServerBurst"},

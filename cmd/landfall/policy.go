@@ -1,0 +1,47 @@
+package main
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/landfall/landfall/actors"
+	"github.com/landfall/landfall/cmd/landfall/network"
+	"github.com/landfall/landfall/events"
+)
+
+// policyOf is how network.yml wants destinations to be chosen. What is wrong in the file was
+// refused with its line when it was read.
+func policyOf(n *network.Network) (actors.Policy, error) {
+	c := actors.PolicyConfig{
+		Kind: n.LoadBalancer.Policy, Terms: []actors.TermConfig{}, Weights: map[events.HostID]float64{}, PreferHome: n.Routing.Prefer == "local",
+	}
+	for _, label := range slices.Sorted(maps.Keys(n.LoadBalancer.Terms)) {
+		t := n.LoadBalancer.Terms[label]
+		term := actors.TermConfig{
+			Name: label, Input: actors.Input(t.Input), Weight: t.Weight, Curve: curveOf(t.Curve),
+			HalfLife: time.Duration(t.HalfLifeSeconds * float64(time.Second)), Shared: t.Shared,
+		}
+		if t.Normalize != nil {
+			term.Normalize = &actors.Range{Min: t.Normalize.Min, Max: t.Normalize.Max}
+		}
+		c.Terms = append(c.Terms, term)
+	}
+	for id, b := range n.LoadBalancer.Backends {
+		c.Weights[events.HostID(id)] = b.Weight
+	}
+	return actors.NewPolicy(c)
+}
+
+func curveOf(c network.Curve) actors.Curve {
+	out := actors.Curve{Shape: actors.Shape(c.Type)}
+	for _, x := range []struct {
+		to   *float64
+		from *float64
+	}{{&out.K, c.K}, {&out.X0, c.X0}, {&out.Threshold, c.Threshold}, {&out.P, c.P}} {
+		if x.from != nil {
+			*x.to = *x.from
+		}
+	}
+	return out
+}
