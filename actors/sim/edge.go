@@ -43,16 +43,16 @@ func (e *Edge) login(ctx context.Context, c *Client, token events.Token) error {
 		if r.Server == "" {
 			return fmt.Errorf("edge %s refuses: %s", e.id, r.Message)
 		}
-		err := e.dial(c, r.Server)
-		if err == nil {
-			return nil
+		err := e.dial(ctx, c, r.Server)
+		if err == nil || ctx.Err() != nil {
+			return err
 		}
 		l.Failed = append(l.Failed, r.Server)
 	}
 	return fmt.Errorf("edge %s reached no server", e.id)
 }
 
-func (e *Edge) dial(c *Client, server events.HostID) error {
+func (e *Edge) dial(ctx context.Context, c *Client, server events.HostID) error {
 	w := e.net.World(server)
 	if w == nil {
 		return fmt.Errorf("no server %s", server)
@@ -67,11 +67,12 @@ func (e *Edge) dial(c *Client, server events.HostID) error {
 	e.conns[id] = c
 	e.mu.Unlock()
 	e.router.Opened(actors.Connection{ID: id, Name: c.Name, Player: c.ID, Server: server, Protocol: c.Protocol})
-	c.attach(w, e, id)
-	if err := w.connect(c); err != nil {
-		c.detach(w)
+	if err := c.enter(ctx, w, e, id); err != nil {
 		e.end(id, "not connected")
 		return err
+	}
+	if e.isDead() {
+		c.lostEdge(e) // it died while the client was let in
 	}
 	return nil
 }

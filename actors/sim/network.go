@@ -47,8 +47,10 @@ func (n *Network) AddEdge(id events.HostID, r Router) *Edge {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	e := &Edge{net: n, id: id, router: r, conns: map[uint64]*Client{}}
+	if n.edges[id] == nil {
+		n.order = append(n.order, id)
+	}
 	n.edges[id] = e
-	n.order = append(n.order, id)
 	return e
 }
 
@@ -104,11 +106,16 @@ func WorldAddress(id events.HostID) string { return string(id) + ".sim:25565" }
 // arrive resolves an address as a client would and logs in there, again for a while when
 // the door it reached is gone.
 func (n *Network) arrive(c *Client, address string) {
+	ctx, done := c.begin(n.ctx)
+	defer done()
+	if !pause(ctx, n.reconnect) {
+		return
+	}
 	host, _, _ := strings.Cut(address, ":")
 	label, rest, _ := strings.Cut(host, ".")
 	if rest == "sim" {
 		if w := n.World(events.HostID(label)); w != nil {
-			if err := c.JoinDirect(w.id); err != nil {
+			if err := c.enter(ctx, w, nil, 0); err != nil {
 				c.change(func() { c.lost = append(c.lost, err.Error()) })
 			}
 		}
@@ -120,12 +127,12 @@ func (n *Network) arrive(c *Client, address string) {
 		if edge == nil {
 			return
 		}
-		err := edge.login(n.ctx, c, token)
+		err := edge.login(ctx, c, token)
 		if err == nil {
 			return
 		}
 		c.change(func() { c.lost = append(c.lost, err.Error()) })
-		if !n.pause(time.Second) {
+		if !pause(ctx, time.Second) {
 			return
 		}
 	}

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strconv"
 	"sync"
 	"time"
@@ -20,15 +21,34 @@ type World struct {
 	mu      sync.Mutex
 	life    int
 	down    bool
-	players map[events.PlayerID]*Client
+	players map[events.PlayerID]visit
 	at      map[events.PlayerID]events.Position
 	loaded  map[events.Position]bool // coordinates whose chunk is held
 	unsafe  map[events.Position]bool
 	next    int
-	queue   []happening
-	wake    chan struct{}
+	watches map[*watch]struct{}
 	faults  Faults
 	placed  map[Placement]int
+	sent    []Sending
+}
+
+// visit is one stay of a client.
+type visit struct {
+	*Client
+	number uint64
+}
+
+// watch is one process that watches the server, with what it has not heard yet.
+type watch struct {
+	queue []happening
+	wake  chan struct{}
+}
+
+// Sending is a player whose client was told to reconnect elsewhere.
+type Sending struct {
+	At      time.Time
+	Player  events.PlayerID
+	Address string
 }
 
 // Placement is a player who was put on a coordinate.
@@ -41,7 +61,7 @@ type Placement struct {
 type Faults struct {
 	// Send replaces what Send answers; carried tells whether the player is sent nevertheless.
 	Send func(p actors.Player, address string) (carried bool, err error)
-	// Place replaces what Place answers, and tells whether the teleport happens.
+	// Place replaces what Place answers; carried tells whether the player is put there nevertheless.
 	Place func(p actors.Player) (carried bool, err error)
 	// Barren makes Find fail.
 	Barren bool
@@ -62,60 +82,78 @@ type happening struct {
 
 // NewWorld makes a game server with room for maxPlayers.
 func NewWorld(id events.HostID, maxPlayers int, delay time.Duration) *World {
-	w := &World{
-		id: id, maxPlayers: maxPlayers, delay: delay, life: 1, players: map[events.PlayerID]*Client{},
+	return &World{
+		id: id, maxPlayers: maxPlayers, delay: delay, life: 1, players: map[events.PlayerID]visit{},
 		at: map[events.PlayerID]events.Position{}, loaded: map[events.Position]bool{}, unsafe: map[events.Position]bool{},
-		wake: make(chan struct{}, 1), placed: map[Placement]int{},
+		watches: map[*watch]struct{}{}, placed: map[Placement]int{},
 	}
-	w.queue = append(w.queue, happening{up: true, life: 1})
-	return w
 }
 
 var _ actors.World = (*World)(nil)
 
 // Run implements actors.World.
 func (w *World) Run(ctx context.Context, h actors.WorldEvents) error {
-	w.mu.Lock()
-	for _, c := range w.players { // a backend that starts late still learns who is there
-		p := c.player()
-		w.queue = append(w.queue, happening{joined: &p})
-	}
-	w.mu.Unlock()
+	x := w.watch()
+	defer w.unwatch(x)
 	for {
-		for _, x := range w.take() {
+		for _, what := range w.take(x) {
 			switch {
-			case x.up:
-				h.Up("life-" + strconv.Itoa(x.life))
-			case x.joined != nil:
-				h.Joined(*x.joined)
-			case x.left != nil:
-				h.Left(*x.left, x.reason)
-			case x.asked != nil:
-				h.Asked(*x.asked, x.region)
+			case what.up:
+				h.Up("life-" + strconv.Itoa(what.life))
+			case what.joined != nil:
+				h.Joined(*what.joined)
+			case what.left != nil:
+				h.Left(*what.left, what.reason)
+			case what.asked != nil:
+				h.Asked(*what.asked, what.region)
 			}
 		}
 		select {
-		case <-w.wake:
+		case <-x.wake:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-func (w *World) take() []happening {
+// watch begins to report. A backend that starts late still learns who is there.
+func (w *World) watch() *watch {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	q := w.queue
-	w.queue = nil
+	x := &watch{wake: make(chan struct{}, 1)}
+	if !w.down {
+		x.queue = append(x.queue, happening{up: true, life: w.life})
+	}
+	for _, c := range w.players {
+		p := c.player()
+		x.queue = append(x.queue, happening{joined: &p})
+	}
+	w.watches[x] = struct{}{}
+	return x
+}
+
+func (w *World) unwatch(x *watch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.watches, x)
+}
+
+func (w *World) take(x *watch) []happening {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	q := x.queue
+	x.queue = nil
 	return q
 }
 
 // report must be called with the lock held.
-func (w *World) report(x happening) {
-	w.queue = append(w.queue, x)
-	select {
-	case w.wake <- struct{}{}:
-	default:
+func (w *World) report(what happening) {
+	for x := range w.watches {
+		x.queue = append(x.queue, what)
+		select {
+		case x.wake <- struct{}{}:
+		default:
+		}
 	}
 }
 
@@ -145,7 +183,7 @@ func (w *World) Kill() {
 	for id, c := range w.players {
 		p := c.player()
 		w.report(happening{left: &p, reason: "server stopped"})
-		gone = append(gone, c)
+		gone = append(gone, c.Client)
 		delete(w.players, id)
 	}
 	w.mu.Unlock()
@@ -155,7 +193,7 @@ func (w *World) Kill() {
 }
 
 // connect lets a client in.
-func (w *World) connect(c *Client) error {
+func (w *World) connect(c *Client, number uint64) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -165,7 +203,7 @@ func (w *World) connect(c *Client) error {
 		return fmt.Errorf("connect to %s: server is full", w.id)
 	}
 	p := c.player()
-	w.players[p.ID] = c
+	w.players[p.ID] = visit{c, number}
 	w.at[p.ID] = Spawn
 	w.report(happening{joined: &p})
 	return nil
@@ -174,12 +212,12 @@ func (w *World) connect(c *Client) error {
 // Spawn is where players appear who are not put anywhere.
 var Spawn = events.Position{World: "minecraft:overworld", X: 0.5, Y: 64, Z: 0.5}
 
-// leave takes a client out.
-func (w *World) leave(c *Client, reason string) {
+// leave takes a client out, if it is still in for that visit.
+func (w *World) leave(c *Client, number uint64, reason string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p := c.player()
-	if w.players[p.ID] == c {
+	if w.players[p.ID] == (visit{c, number}) {
 		delete(w.players, p.ID)
 		w.report(happening{left: &p, reason: reason})
 	}
@@ -262,21 +300,22 @@ func (w *World) Place(ctx context.Context, p actors.Player, at events.Position) 
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	c := w.players[p.ID]
+	c := w.players[p.ID].Client
 	if c == nil {
 		return events.Position{}, actors.ErrNotHere
 	}
+	carried, err := true, error(nil)
 	if w.faults.Place != nil {
-		if carried, err := w.faults.Place(p); err != nil {
-			if carried {
-				w.at[p.ID] = at
-			}
-			return events.Position{}, err
-		}
+		carried, err = w.faults.Place(p)
 	}
-	w.at[p.ID] = at
-	w.placed[Placement{p.ID, at}]++
-	c.placed(w.id, at)
+	if carried {
+		w.at[p.ID] = at
+		w.placed[Placement{p.ID, at}]++
+		c.placed(w.id, at)
+	}
+	if err != nil {
+		return events.Position{}, err
+	}
 	return at, nil
 }
 
@@ -286,28 +325,36 @@ func (w *World) Send(ctx context.Context, p actors.Player, address string) error
 		return err
 	}
 	w.mu.Lock()
-	c := w.players[p.ID]
+	c := w.players[p.ID].Client
 	fault := w.faults.Send
 	w.mu.Unlock()
 	if c == nil {
 		return actors.ErrNotHere
 	}
+	carried, err := true, error(nil)
 	if fault != nil {
-		carried, err := fault(p, address)
-		if carried {
-			c.sentTo(w, address)
-		}
-		return err
+		carried, err = fault(p, address)
 	}
-	c.sentTo(w, address)
-	return nil
+	if carried && c.sentTo(w, address) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.sent = append(w.sent, Sending{At: time.Now(), Player: p.ID, Address: address})
+	}
+	return err
+}
+
+// Sent lists the players who were sent away, in order.
+func (w *World) Sent() []Sending {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]Sending(nil), w.sent...)
 }
 
 // Tell implements actors.World.
 func (w *World) Tell(_ context.Context, p actors.Player, text string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	c := w.players[p.ID]
+	c := w.players[p.ID].Client
 	if c == nil {
 		return actors.ErrNotHere
 	}
@@ -320,6 +367,13 @@ func (w *World) Placed(p Placement) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.placed[p]
+}
+
+// Placements lists how often each player was put on each coordinate here.
+func (w *World) Placements() map[Placement]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.placed)
 }
 
 // Where tells where a player stands.
