@@ -106,6 +106,9 @@ func describeDecision(d events.Decision) string {
 	for i, out := range d.Filtered {
 		text += []string{"; ruled out: ", ", "}[min(i, 1)] + fmt.Sprintf("%d %s (%s)", out.Count, out.Code, strings.Join(out.Examples, " "))
 	}
+	if d.Collision != "" {
+		text += "; the region means different worlds (" + d.Collision + ")"
+	}
 	return fmt.Sprintf("%s; snapshot %d, %d ms old, policy %s", text, d.Snapshot, d.AgeMs, d.Policy)
 }
 

@@ -2,13 +2,15 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/landfall/landfall/events"
 )
 
 const (
-	ruleDecision = "candidates pass the filters, then the lowest score wins; the choice rides in the fact that follows"
+	ruleDecision = "candidates pass the filters, then the lowest score wins, the sum of its terms (raw value = share); the server the player stands on comes last or first, as routing.prefer says; the choice rides in the fact that follows"
 	ruleProblem  = "a fact that does not verify, was not written on top of the player's last one, or is impossible in this state changes nothing"
 )
 
@@ -81,28 +83,75 @@ func (s step) explained() string {
 	if s.Decision == nil {
 		return out
 	}
-	for _, line := range scoreTable(s.Decision.Candidates) {
+	for _, line := range append(scoreTable(s.Decision.Candidates), remarks(s.Decision)...) {
 		out += explainIndent + printable(line)
 	}
 	return out
 }
 
-// scoreTable shows the candidates best first; each term as raw value and score.
+// scoreTable shows the candidates best first, a column for each term: its raw value = its
+// share in the score. Where others report what a candidate does not, its value is "missing".
 func scoreTable(candidates []events.Candidate) []string {
 	if len(candidates) == 0 {
 		return nil
 	}
-	width := len("candidate")
+	rows := [][]string{{"candidate", "score"}}
 	for _, c := range candidates {
-		width = max(width, len(c.Server)+1+len(c.Region))
-	}
-	lines := []string{fmt.Sprintf("%-*s %9s  %s", width, "candidate", "score", "terms (raw = score)")}
-	for _, c := range candidates {
-		terms := make([]string, len(c.Terms))
-		for i, t := range c.Terms {
-			terms[i] = fmt.Sprintf("%s %.6g = %.4f", t.Name, t.Raw, t.Score)
+		for _, t := range c.Terms {
+			if !slices.Contains(rows[0][2:], t.Name) {
+				rows[0] = append(rows[0], t.Name)
+			}
 		}
-		lines = append(lines, fmt.Sprintf("%-*s %9.4f  %s", width, string(c.Server)+"/"+c.Region, c.Score, strings.Join(terms, ", ")))
+	}
+	for _, c := range candidates {
+		row := make([]string, len(rows[0]))
+		row[0], row[1] = string(c.Server)+"/"+c.Region, fmt.Sprintf("%.4f", c.Score)
+		for _, t := range c.Terms {
+			row[2+slices.Index(rows[0][2:], t.Name)] = termCell(t)
+		}
+		rows = append(rows, row)
+	}
+	return aligned(rows)
+}
+
+func termCell(t events.Term) string {
+	raw := fmt.Sprintf("%.6g", t.Raw)
+	if t.Missing {
+		raw = "missing"
+	}
+	return fmt.Sprintf("%s = %.4f", raw, t.Score)
+}
+
+// aligned makes lines of rows of equal length, the second column to the right.
+func aligned(rows [][]string) []string {
+	lines := make([]string, len(rows))
+	for col := range rows[0] {
+		width := 0
+		for _, row := range rows {
+			width = max(width, utf8.RuneCountInString(row[col]))
+		}
+		for i, row := range rows {
+			pad := strings.Repeat(" ", width-utf8.RuneCountInString(row[col]))
+			if col == 1 {
+				lines[i] += "  " + pad + row[col]
+			} else {
+				lines[i] += "  " + row[col] + pad
+			}
+		}
+	}
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
 	}
 	return lines
+}
+
+// remarks are what a decision says beside its candidates.
+func remarks(d *events.Decision) (out []string) {
+	if d.Unreported != "" {
+		out = append(out, "left out, since no candidate reports it: "+strings.ReplaceAll(d.Unreported, ",", ", "))
+	}
+	if d.Collision != "" {
+		out = append(out, "the region means different worlds: "+strings.ReplaceAll(d.Collision, ",", ", "))
+	}
+	return out
 }
