@@ -14,12 +14,12 @@ func TestMessagesForPlayers(t *testing.T) {
 	families := map[string][]events.Code{
 		"refused": {
 			events.KillSwitch, events.TransportDown, events.LogFull, events.NotHere, events.AlreadyActive, events.AlreadyMoving,
-			events.BadRequest, events.AuthFailed, events.Disabled,
+			events.BadRequest, events.AuthFailed, events.Disabled, events.LineFull,
 		},
 		"failed": {
 			events.ClientTooOld, events.RegionMissing, events.NoCandidate, events.AttemptsExhausted, events.MoveRefused, events.NotArrived,
 			events.PlacementUnconfirmed, events.PromiseGone, events.Unreachable, events.PlayerLeft, events.PlayerOffline, events.GraceOver,
-			events.AgedOut, events.KeyFull, events.KillSwitch, events.Cancel,
+			events.AgedOut, events.KeyFull, events.KillSwitch, events.Cancel, events.LineFull, events.BypassBound,
 		},
 		"token": {events.TokenUnknown, events.TokenSpent, events.WrongPlayer},
 	}
@@ -34,7 +34,7 @@ func TestMessagesForPlayers(t *testing.T) {
 		}
 	}
 	for _, key := range []string{
-		"transfer.accepted", "transfer.active", "transfer.waiting", "transfer.replaced", "transfer.arrived", "transfer.unconfirmed", "login.none", "login.down",
+		"transfer.accepted", "transfer.active", "transfer.waiting", "transfer.position", "transfer.left", "transfer.none", "transfer.replaced", "transfer.arrived", "transfer.unconfirmed", "login.none", "login.down",
 	} {
 		if m[key] == "" {
 			t.Errorf("%s has no text", key)
@@ -48,7 +48,7 @@ func TestMessagesHaveNoHoles(t *testing.T) {
 	given := map[string][]events.Arg{
 		"failed":   {{Name: "code"}, {Name: "detail"}, {Name: "region"}, {Name: "server"}},
 		"refused":  {{Name: "detail"}},
-		"transfer": {{Name: "state"}},
+		"transfer": {{Name: "state"}, {Name: "position"}, {Name: "eta"}},
 		"status":   {{Name: "network"}},
 	}
 	m := ShippedMessages()

@@ -29,7 +29,7 @@ type (
 	}
 	// ReserveAnswer is PROMISE with a coordinate, or a refusal; counts are current either way.
 	ReserveAnswer struct {
-		Code        Code        `msgpack:"code" json:"code"` // PROMISE, NO_COORDINATE, FULL, WRONG_INCARNATION, UNSAFE, NOT_READY
+		Code        Code        `msgpack:"code" json:"code"` // PROMISE, NO_COORDINATE, FULL, PACED, WRONG_INCARNATION, UNSAFE, NOT_READY
 		Detail      string      `msgpack:"detail,omitempty" json:"detail,omitempty"`
 		Server      HostID      `msgpack:"server" json:"server"`
 		Incarnation Incarnation `msgpack:"inc" json:"incarnation"`
@@ -132,6 +132,13 @@ type (
 		At     Position `msgpack:"at" json:"at"`
 		Code   Code     `msgpack:"code" json:"code"` // OK or PLACEMENT_UNCONFIRMED
 		Detail string   `msgpack:"detail,omitempty" json:"detail,omitempty"`
+	}
+
+	// CancelAsk ends a player's transfer by the player's own will: it leaves the line, or
+	// gives a place up. The answer is OK, UNKNOWN when nothing is under way, ALREADY_MOVING
+	// when it is too late, or NOT_HERE when the newest session names another server.
+	CancelAsk struct {
+		Player PlayerID `msgpack:"player" json:"player"`
 	}
 
 	// StateAsk asks for a player's transfer as the log's leader knows it.

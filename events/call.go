@@ -42,6 +42,7 @@ const (
 	VerbArrived Verb = "arrived"
 	VerbPlaced  Verb = "placed"
 	VerbState   Verb = "state"
+	VerbCancel  Verb = "cancel"
 	VerbJoined  Verb = "joined"
 	VerbLeft    Verb = "left"
 	VerbComing  Verb = "coming"
@@ -50,7 +51,7 @@ const (
 // BackendVerbs are answered by a backend, AskVerbs by any dispatcher, NewsVerbs by nobody.
 var (
 	BackendVerbs = []Verb{VerbReserve, VerbRelease, VerbMove, VerbTell}
-	AskVerbs     = []Verb{VerbRequest, VerbArrived, VerbPlaced, VerbState}
+	AskVerbs     = []Verb{VerbRequest, VerbArrived, VerbPlaced, VerbState, VerbCancel}
 	NewsVerbs    = []Verb{VerbJoined, VerbLeft, VerbComing}
 )
 

@@ -17,6 +17,7 @@ const (
 	BadRequest    Code = "BAD_REQUEST"    // malformed: says what
 	AuthFailed    Code = "AUTH_FAILED"    // signature or identity does not verify
 	Disabled      Code = "DISABLED"       // this trigger is switched off
+	LineFull      Code = "LINE_FULL"      // nobody can serve it now, and nobody more may wait
 
 	// A destination that was not chosen.
 	Stale          Code = "STALE"           // its heartbeat is too old
@@ -26,6 +27,7 @@ const (
 	OnCooldown     Code = "ON_COOLDOWN"     // it failed a moment ago
 	RegionMissing  Code = "REGION_MISSING"  // it has no such region or world
 	NoneKept       Code = "NONE_KEPT"       // no coordinate is ready there
+	BypassBound    Code = "BYPASS_BOUND"    // as many have passed those who wait for it as may
 	Excluded       Code = "EXCLUDED"        // tried before in this dispatch, or not the pinned one
 	ClientTooOld   Code = "CLIENT_TOO_OLD"  // the client cannot be moved (before 1.20.5)
 	ProtocolAbsent Code = "PROTOCOL_ABSENT" // it does not speak the client's version
@@ -34,6 +36,7 @@ const (
 	// What a destination answers.
 	NoCoordinate     Code = "NO_COORDINATE"
 	Full             Code = "FULL"
+	Paced            Code = "PACED" // its slots went to lower places, or to earlier requests: ask again
 	WrongIncarnation Code = "WRONG_INCARNATION"
 	Unsafe           Code = "UNSAFE"
 	PromiseGone      Code = "PROMISE_GONE"

@@ -151,7 +151,7 @@ func TestWirePageIsComplete(t *testing.T) {
 		}
 	}
 	for _, c := range []Code{
-		OK, Promised, Accepted, Active, Place, NoPlace, WaitABit, NotKnown, NoCoordinate, Full, WrongIncarnation, Unsafe, NotReady,
+		OK, Promised, Accepted, Active, Place, NoPlace, WaitABit, NotKnown, NoCoordinate, Full, Paced, WrongIncarnation, Unsafe, NotReady,
 		Sent, NotHere, TooOld, Refused, NotSent, PromiseGone, PlacementUnconfirmed, AuthFailed, BadRequest,
 	} {
 		if !strings.Contains(page, string(c)) {
