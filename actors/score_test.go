@@ -12,8 +12,6 @@ import (
 	"github.com/landfall/landfall/projections"
 )
 
-func ptr[T any](v T) *T { return &v }
-
 func policyOf(t testing.TB, cfg PolicyConfig) Policy {
 	t.Helper()
 	p, err := NewPolicy(cfg)
@@ -46,7 +44,7 @@ func scoreOf(q question, backends ...*projections.Backend) []float64 {
 func reporting(id events.HostID, mspt float64, queue, limit int, heap float64, kept int) *projections.Backend {
 	b := destination(id, kept)
 	b.MSPT, b.QueueDepth, b.SoftCap = &mspt, &queue, &limit
-	b.HeapUsed, b.HeapMax = ptr(int64(heap*1000)), ptr(int64(1000))
+	b.HeapUsed, b.HeapMax = new(int64(heap*1000)), new(int64(1000))
 	return b
 }
 
@@ -86,12 +84,12 @@ func TestRegionGate(t *testing.T) {
 // nobody reports one, and the worst as soon as somebody does.
 func TestHeapWithoutALimit(t *testing.T) {
 	a, b := destination("a", 20), destination("b", 20)
-	a.HeapUsed, a.HeapMax = ptr(int64(10)), ptr(int64(0))
+	a.HeapUsed, a.HeapMax = new(int64(10)), new(int64(0))
 	_, d := choose(anywhere(), fleetOf(a, b))
 	if d.Unreported != "mspt,queueDepth,heapUsed" || d.Candidates[0].Server != "a" || d.Candidates[0].Score != d.Candidates[1].Score {
 		t.Errorf("nobody reports a heap: %+v", d)
 	}
-	b.HeapUsed, b.HeapMax = ptr(int64(10)), ptr(int64(100))
+	b.HeapUsed, b.HeapMax = new(int64(10)), new(int64(100))
 	_, d = choose(anywhere(), fleetOf(a, b))
 	x := termOf(t, d.Candidates[1], "heapUsed")
 	if d.Unreported != "mspt,queueDepth" || d.Candidates[0].Server != "b" || !x.Missing || x.Score != 5 || x.Raw != 0 {
@@ -107,25 +105,25 @@ func TestMissingIsWorst(t *testing.T) {
 		bad   func(b *projections.Backend) // reports something bad, but not the worst
 		none  []func(b *projections.Backend)
 	}{
-		{MSPT, func(b *projections.Backend) { b.MSPT = ptr(49.0) }, []func(b *projections.Backend){
-			func(b *projections.Backend) {}, func(b *projections.Backend) { b.MSPT = ptr(math.NaN()) },
-			func(b *projections.Backend) { b.MSPT = ptr(-1.0) }, func(b *projections.Backend) { b.MSPT = ptr(math.Inf(1)) },
-			func(b *projections.Backend) { b.MSPT = ptr(math.Inf(-1)) },
+		{MSPT, func(b *projections.Backend) { b.MSPT = new(49.0) }, []func(b *projections.Backend){
+			func(b *projections.Backend) {}, func(b *projections.Backend) { b.MSPT = new(math.NaN()) },
+			func(b *projections.Backend) { b.MSPT = new(-1.0) }, func(b *projections.Backend) { b.MSPT = new(math.Inf(1)) },
+			func(b *projections.Backend) { b.MSPT = new(math.Inf(-1)) },
 		}},
-		{TPS, func(b *projections.Backend) { b.TPS = ptr(1.0) }, []func(b *projections.Backend){
-			func(b *projections.Backend) {}, func(b *projections.Backend) { b.TPS = ptr(math.NaN()) },
+		{TPS, func(b *projections.Backend) { b.TPS = new(1.0) }, []func(b *projections.Backend){
+			func(b *projections.Backend) {}, func(b *projections.Backend) { b.TPS = new(math.NaN()) },
 		}},
-		{QueueDepth, func(b *projections.Backend) { b.QueueDepth, b.SoftCap = ptr(9), ptr(10) }, []func(b *projections.Backend){
-			func(b *projections.Backend) {}, func(b *projections.Backend) { b.SoftCap = ptr(100) },
-			func(b *projections.Backend) { b.QueueDepth = ptr(-3) }, func(b *projections.Backend) { b.QueueDepth = ptr(1) }, // one without a cap is full
+		{QueueDepth, func(b *projections.Backend) { b.QueueDepth, b.SoftCap = new(9), new(10) }, []func(b *projections.Backend){
+			func(b *projections.Backend) {}, func(b *projections.Backend) { b.SoftCap = new(100) },
+			func(b *projections.Backend) { b.QueueDepth = new(-3) }, func(b *projections.Backend) { b.QueueDepth = new(1) }, // one without a cap is full
 		}},
-		{HeapUsed, func(b *projections.Backend) { b.HeapUsed, b.HeapMax = ptr(int64(99)), ptr(int64(100)) }, []func(b *projections.Backend){
-			func(b *projections.Backend) {}, func(b *projections.Backend) { b.HeapUsed = ptr(int64(0)) },
-			func(b *projections.Backend) { b.HeapMax = ptr(int64(100)) }, func(b *projections.Backend) { b.HeapUsed, b.HeapMax = ptr(int64(0)), ptr(int64(0)) },
+		{HeapUsed, func(b *projections.Backend) { b.HeapUsed, b.HeapMax = new(int64(99)), new(int64(100)) }, []func(b *projections.Backend){
+			func(b *projections.Backend) {}, func(b *projections.Backend) { b.HeapUsed = new(int64(0)) },
+			func(b *projections.Backend) { b.HeapMax = new(int64(100)) }, func(b *projections.Backend) { b.HeapUsed, b.HeapMax = new(int64(0)), new(int64(0)) },
 		}},
-		{HeapFree, func(b *projections.Backend) { b.HeapUsed, b.HeapMax = ptr(int64(99)), ptr(int64(100)) }, []func(b *projections.Backend){func(b *projections.Backend) {}}},
-		{PipelineMs, func(b *projections.Backend) { b.PipelineMs = ptr(1999.0) }, []func(b *projections.Backend){
-			func(b *projections.Backend) {}, func(b *projections.Backend) { b.PipelineMs = ptr(math.NaN()) },
+		{HeapFree, func(b *projections.Backend) { b.HeapUsed, b.HeapMax = new(int64(99)), new(int64(100)) }, []func(b *projections.Backend){func(b *projections.Backend) {}}},
+		{PipelineMs, func(b *projections.Backend) { b.PipelineMs = new(1999.0) }, []func(b *projections.Backend){
+			func(b *projections.Backend) {}, func(b *projections.Backend) { b.PipelineMs = new(math.NaN()) },
 		}},
 	}
 	for _, row := range rows {
@@ -156,7 +154,7 @@ func TestTPS(t *testing.T) {
 		if got := scoreOf(q, b)[0]; math.Abs(got-want) > 1e-9 {
 			t.Errorf("mspt %v: %v, want %v", mspt, got, want)
 		}
-		b.TPS = ptr(15.0)
+		b.TPS = new(15.0)
 		if got := scoreOf(q, b)[0]; math.Abs(got-0.25) > 1e-9 {
 			t.Errorf("15 tps reported beside mspt %v: %v", mspt, got)
 		}
@@ -330,8 +328,8 @@ func TestScoresAreNumbers(t *testing.T) {
 	for _, x := range odd {
 		for _, n := range []int64{math.MinInt64, -1, 0, 1, math.MaxInt64} {
 			b := destination("b", 1)
-			b.MSPT, b.TPS, b.PipelineMs, b.HeapUsed, b.HeapMax = &x, &x, &x, &n, ptr(int64(1))
-			b.QueueDepth, b.SoftCap, b.Players = ptr(int(n)), ptr(int(n)), int(n)
+			b.MSPT, b.TPS, b.PipelineMs, b.HeapUsed, b.HeapMax = &x, &x, &x, &n, new(int64(1))
+			b.QueueDepth, b.SoftCap, b.Players = new(int(n)), new(int(n)), int(n)
 			_, d := choose(q, fleetOf(b, reporting("c", 1, 1, 1, 1, 1)))
 			for _, c := range d.Candidates {
 				values := []float64{c.Score}
@@ -355,7 +353,7 @@ func TestChoiceTables(t *testing.T) {
 		reporting("full-heap", 20, 10, 50, .9, 64), reporting("nearly-empty", 10, 0, 100, .2, 3), reporting("small", 10, 0, 100, .2, 4),
 	}
 	silent := reporting("silent", 0, 0, 0, 0, 32)
-	silent.MSPT, silent.HeapMax, silent.QueueDepth = nil, ptr(int64(0)), nil
+	silent.MSPT, silent.HeapMax, silent.QueueDepth = nil, new(int64(0)), nil
 	stock := []*projections.Backend{destination("stock-1", 16), destination("stock-2", 12), destination("stock-3", 2)}
 	var out strings.Builder
 	for _, x := range []struct {
