@@ -14,6 +14,7 @@ type Journeys struct {
 	players map[events.PlayerID]*journey
 	byID    map[events.TransferID]events.PlayerID
 	active  map[events.PlayerID]*journey
+	line    *Line
 	forgot  bool // Forget has dropped somebody
 }
 
@@ -34,6 +35,7 @@ func NewJourneys(first uint64) *Journeys {
 		players: map[events.PlayerID]*journey{},
 		byID:    map[events.TransferID]events.PlayerID{},
 		active:  map[events.PlayerID]*journey{},
+		line:    NewLine(),
 	}
 }
 
@@ -77,6 +79,7 @@ func (j *Journeys) fold(p *journey, player events.PlayerID, transfer events.Tran
 		p.current = Begin(e, player, req, seen)
 		j.byID[transfer] = player
 		j.active[player] = p
+		j.line.follow(Transfer{}, p.current, seen)
 		for range p.takeStrays(transfer) {
 			j.stray(p, transfer, e.Seq)
 		}
@@ -86,8 +89,10 @@ func (j *Journeys) fold(p *journey, player events.PlayerID, transfer events.Tran
 		j.stray(p, transfer, e.Seq)
 		return events.Refuse(events.Impossible, events.TypeName(fact)+" without an active transfer")
 	}
+	before := p.current
 	next, refusal := p.current.Apply(e.Seq, fact, seen)
 	j.set(p, next)
+	j.line.follow(before, next, seen)
 	return refusal
 }
 
@@ -95,7 +100,10 @@ func (j *Journeys) fold(p *journey, player events.PlayerID, transfer events.Tran
 func (j *Journeys) stray(p *journey, transfer events.TransferID, seq uint64) {
 	switch {
 	case p.current.ID == transfer && p.busy():
-		j.set(p, p.current.counted(seq))
+		before := p.current
+		next := before.counted(seq)
+		j.set(p, next)
+		j.line.follow(before, next, before.Seen.Last)
 	case p.ended(transfer):
 	default:
 		if p.strays == nil {

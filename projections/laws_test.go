@@ -30,6 +30,10 @@ type folder struct {
 func laws() []law {
 	return []law{
 		{"journeys", events.Transfers, func() folder { j := NewJourneys(1); return folder{j.Apply, func() string { return journeyState(j) }} }},
+		{"line", events.Transfers, func() folder {
+			j := NewJourneys(1)
+			return folder{j.Apply, func() string { return fmt.Sprint(j.line.waiting, j.line.bypasses) }}
+		}},
 		{"sessions", events.Sessions, func() folder { s := NewSessions(); return folder{s.Apply, func() string { return sessionState(s) }} }},
 		{"controls", events.Control, func() folder {
 			c := Controls{}
@@ -226,7 +230,7 @@ func sessionState(s *Sessions) string {
 	var out strings.Builder
 	for _, id := range slices.SortedFunc(maps.Keys(s.players), func(a, b events.PlayerID) int { return slices.Compare(a[:], b[:]) }) {
 		x := s.players[id]
-		x.Seen, x.OpenedAt, x.ClosedAt = time.Time{}, time.Time{}, time.Time{}
+		x.Seen, x.OpenedAt, x.ClosedAt, x.OpenSeen, x.Away = time.Time{}, time.Time{}, time.Time{}, time.Time{}, 0
 		out.WriteString(fmt.Sprintf("%s %+v\n", id.Short(), x))
 	}
 	return out.String()

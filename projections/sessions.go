@@ -19,6 +19,10 @@ type Session struct {
 	Last     uint64    // revision of the key: the guard of the next fact
 	OpenedAt time.Time // stored time of the opening fact, zero when it is not held
 	ClosedAt time.Time // stored time of the close; comparable with OpenedAt only
+	// Away is how long the player was gone before this session opened, by the stored times of
+	// the close and of the open; 0 when the close is not held.
+	Away     time.Duration
+	OpenSeen time.Time // when this reader saw the opening fact, zero when it is not held
 	Seen     time.Time // when this reader saw the last fact
 }
 
@@ -35,7 +39,7 @@ func (s *Sessions) Apply(e events.Event, seen time.Time) *events.Refusal {
 	held := old.Number != 0 // a message that was no fact may have left its revision alone
 	next := old
 	next.Last, next.Seen = e.Seq, seen
-	refusal := next.step(e, held)
+	refusal := next.step(e, seen, held)
 	if refusal != nil {
 		next = old
 		next.Last = e.Seq
@@ -44,12 +48,16 @@ func (s *Sessions) Apply(e events.Event, seen time.Time) *events.Refusal {
 	return refusal
 }
 
-func (s *Session) step(e events.Event, held bool) *events.Refusal {
+func (s *Session) step(e events.Event, seen time.Time, held bool) *events.Refusal {
 	switch f := e.Fact.(type) {
 	case *events.SessionOpened:
+		s.Away = 0
+		if held && !s.Open {
+			s.Away = max(e.Stored.Sub(s.ClosedAt), 0)
+		}
 		s.Session, s.Open = f.Session, true
 		s.Number = e.Seq
-		s.OpenedAt, s.ClosedAt = e.Stored, time.Time{}
+		s.OpenedAt, s.ClosedAt, s.OpenSeen = e.Stored, time.Time{}, seen
 		return nil
 	case *events.SessionRefreshed:
 		if f.Session.Number == 0 || held && (!s.Open || s.Number != f.Session.Number) {

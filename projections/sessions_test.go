@@ -28,9 +28,9 @@ func TestSessionLife(t *testing.T) {
 	l := newTape().add(key, opened("a")).add(key, refreshed(1, "a")).add(key, closed(1, "a"))
 	s := NewSessions()
 	want := []Session{
-		{Session: session(1, "a"), Open: true, Last: 1, OpenedAt: l.out[0].Stored, Seen: noon},
-		{Session: session(1, "a"), Open: true, Last: 2, OpenedAt: l.out[0].Stored, Seen: noon},
-		{Session: session(1, "a"), Open: false, Last: 3, OpenedAt: l.out[0].Stored, ClosedAt: l.out[2].Stored, Seen: noon},
+		{Session: session(1, "a"), Open: true, Last: 1, OpenedAt: l.out[0].Stored, OpenSeen: noon, Seen: noon},
+		{Session: session(1, "a"), Open: true, Last: 2, OpenedAt: l.out[0].Stored, OpenSeen: noon, Seen: noon},
+		{Session: session(1, "a"), Open: false, Last: 3, OpenedAt: l.out[0].Stored, ClosedAt: l.out[2].Stored, OpenSeen: noon, Seen: noon},
 	}
 	for i, e := range l.out {
 		wantRefusal(t, "", s.Apply(e, noon), events.OK)
@@ -40,7 +40,7 @@ func TestSessionLife(t *testing.T) {
 	}
 	l.add(key, opened("b"))
 	wantRefusal(t, "opened anew", s.Apply(*l.newest(), noon), events.OK)
-	if got, _ := s.Player(steve); got.Number != 4 || !got.Open || got.Server != "b" || !got.ClosedAt.IsZero() {
+	if got, _ := s.Player(steve); got.Number != 4 || !got.Open || got.Server != "b" || !got.ClosedAt.IsZero() || got.Away != l.out[3].Stored.Sub(l.out[2].Stored) {
 		t.Errorf("%+v", got)
 	}
 	if _, ok := s.Player(alex); ok || len(s.All()) != 1 {
