@@ -186,7 +186,7 @@ func replace(t *testing.T, js jetstream.JetStream, b events.Bucket, keep bool, m
 		t.Fatal(err)
 	}
 	if !keep {
-		c.Metadata["landfall.incarnation"] = string(streamtest.NewID[events.RequestID]().String())
+		c.Metadata["landfall.incarnation"] = streamtest.NewID[events.RequestID]().String()
 	}
 	if _, err := js.CreateStream(t.Context(), c); err != nil {
 		t.Fatal(err)

@@ -239,9 +239,9 @@ func TestBackendIsRefusedAtOnce(t *testing.T) {
 	if _, err := b.Ask(t.Context(), events.AskOf("b2", events.VerbState), events.Wire{}); err == nil || errors.Is(err, events.ErrNobody) {
 		t.Errorf("asking in another's name: %v", err)
 	}
-	for name, m := range map[string]events.Message{"Nats-Rollup": {}, "Nats-TTL": {}, "Nats-Schedule": {}} {
-		m = message(events.Fleet, events.BackendKey("b1"), 0)
-		m.Header[name] = map[string]string{"Nats-Rollup": "all", "Nats-TTL": "1s", "Nats-Schedule": "@at 2100-01-01T00:00:00Z"}[name]
+	for name, value := range map[string]string{"Nats-Rollup": "all", "Nats-TTL": "1s", "Nats-Schedule": "@at 2100-01-01T00:00:00Z"} {
+		m := message(events.Fleet, events.BackendKey("b1"), 0)
+		m.Header[name] = value
 		_, err := b.Append(t.Context(), m)
 		wantReason(t, err, events.NotAllowed)
 	}

@@ -53,7 +53,7 @@ func (s *spread) asked(ctx context.Context, subject string, ready func()) {
 // what is sent on the strength of one that is gone is lost, and its caller waits in vain.
 func (s *spread) gone(subject string) {
 	for _, node := range s.nodes {
-		for err := error(context.DeadlineExceeded); errors.Is(err, context.DeadlineExceeded); {
+		for err := context.DeadlineExceeded; errors.Is(err, context.DeadlineExceeded); {
 			ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 			_, err = node.Ask(ctx, probe(subject), events.Wire{Header: events.Header{headerProbe: "1"}})
 			cancel()

@@ -2,6 +2,7 @@ package edge
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -78,7 +79,7 @@ func TestClientLeavesWhileHeld(t *testing.T) {
 	p.login(t, "a", intentTransfer)
 	next(t, "arrival", router.arrivals)
 	p.Close()
-	if err := next(t, "end of the hold", causes); err != errClientLeft {
+	if err := next(t, "end of the hold", causes); !errors.Is(err, errClientLeft) {
 		t.Fatalf("cause %v", err)
 	}
 	s.stop()

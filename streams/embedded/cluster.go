@@ -102,7 +102,7 @@ func freePorts(n int) ([]int, error) {
 			}
 			continue
 		}
-		defer l.Close() //nolint:errcheck // nothing was written
+		defer l.Close()
 		out = append(out, port)
 	}
 	return out, nil

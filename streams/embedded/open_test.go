@@ -105,7 +105,7 @@ func TestSecondProcessConnects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer other.Close() //nolint:errcheck // checked below
+	defer other.Close()
 	if !other.Shared() {
 		t.Error("the directory was opened twice")
 	}
@@ -177,7 +177,7 @@ func TestRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer busy.Close() //nolint:errcheck // a test's listener
+	defer busy.Close()
 	for name, c := range map[string]struct {
 		prepare func(t *testing.T, c *embedded.Config)
 		want    string
@@ -272,7 +272,7 @@ func TestOthersLogInOverTheListener(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer st.Close() //nolint:errcheck // a test's connection
+	defer st.Close()
 	if err := st.Ensure(t.Context()); err != nil {
 		t.Fatal(err)
 	}
