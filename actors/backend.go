@@ -55,6 +55,7 @@ type Backend struct {
 	leaving  atomic.Bool
 	tasks    tasks
 	beatSoon chan struct{}
+	beaten   beaten // of the lives before this one; one life runs at a time
 }
 
 // life is one life of the backend: of this process or of the game server, whichever is shorter.
@@ -200,8 +201,9 @@ func (b *Backend) beatNow() {
 func (b *Backend) beats(ctx context.Context, l *life, landed func()) error {
 	x := beater{
 		Identity: l.Identity, log: b.cfg.Log, logger: b.logger, every: b.cfg.HeartbeatEvery, key: events.BackendKey(l.Source.ID),
-		landed: landed, now: b.beatSoon, beat: func() events.Fact { return b.beat(ctx, l) },
+		landed: landed, now: b.beatSoon, beat: func() events.Fact { return b.beat(ctx, l) }, beaten: b.beaten,
 	}
+	defer func() { b.beaten = x.beaten }()
 	return x.run(ctx)
 }
 

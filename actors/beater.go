@@ -22,10 +22,16 @@ type beater struct {
 	landed func() // after each acknowledged beat; may be nil
 	now    <-chan struct{}
 
-	prev   uint64
-	first  bool // a beat of this life has landed
-	mute   bool // the last one did not, and that was said
-	unsure bool // one more may have landed: its acknowledgement did not come
+	beaten
+	mute bool // the last beat did not land, and that was said
+}
+
+// beaten is what a process knows of its own beats; it outlives the lives of its game server.
+type beaten struct {
+	prev  uint64          // the last one that landed, and the guard of the next
+	first bool            // one has landed
+	doubt *events.Message // may have landed: its acknowledgement did not come
+	since time.Time       // since when it is in doubt
 }
 
 // run beats until ctx ends (then ctx's error, after a last beat) or another life takes the
@@ -55,49 +61,71 @@ func (b *beater) goodbye(ctx context.Context) {
 	_ = b.once(last)
 }
 
+// once lands a beat, after the one before it whose fate is unknown: the same message again
+// lands at most once, and says whether somebody else has beaten meanwhile.
 func (b *beater) once(ctx context.Context) error {
 	for range 3 {
-		m, err := b.seal(b.NewID(), b.key, events.TransferID{}, b.prev, b.beat())
-		if err != nil {
-			return err
+		m, again := b.doubt, b.doubt != nil
+		if !again {
+			fresh, err := b.seal(b.NewID(), b.key, events.TransferID{}, b.prev, b.beat())
+			if err != nil {
+				return err
+			}
+			m = &fresh
 		}
 		once, cancel := context.WithTimeout(ctx, b.every)
-		seq, err := b.log.Append(once, m)
+		seq, err := b.log.Append(once, *m)
 		cancel()
-		if err == nil {
-			b.prev, b.first, b.mute, b.unsure = seq, true, false, false
+		switch {
+		case err == nil && again:
+			b.prev, b.first, b.doubt = seq, true, nil
+			continue
+		case err == nil:
+			b.prev, b.first, b.mute = seq, true, false
 			if b.landed != nil {
 				b.landed()
 			}
 			return nil
+		case ctx.Err() != nil:
+			b.wonder(m)
+			return nil //nolint:nilerr // run sees that ctx has ended, and says goodbye
 		}
-		if ctx.Err() != nil {
-			b.unsure = true // it may have landed all the same
-			return nil      //nolint:nilerr // run sees that ctx has ended, and says goodbye
-		}
-		if retry, err := b.refused(err); !retry {
+		if retry, err := b.refused(m, err); !retry {
 			return err
 		}
 	}
 	return nil
 }
 
+// wonder remembers a beat that may have landed.
+func (b *beater) wonder(m *events.Message) {
+	if b.doubt == nil {
+		b.doubt, b.since = m, b.Now()
+	}
+}
+
+// doubtFor is how long the store surely knows a message that comes again.
+const doubtFor = time.Minute
+
 // refused sorts out a beat that did not land.
-func (b *beater) refused(err error) (retry bool, _ error) {
+func (b *beater) refused(m *events.Message, err error) (retry bool, _ error) {
 	var failed *events.AppendError
 	if !errors.As(err, &failed) || failed.Reason != events.Conflict {
 		if !b.mute {
 			b.mute = true
 			b.logger.Warn("heartbeats are not acknowledged", "error", err)
 		}
-		b.unsure = b.unsure || failed != nil && failed.Reason == events.Unknown
+		if failed != nil && failed.Reason == events.Unknown {
+			b.wonder(m)
+		}
 		return false, nil
 	}
-	if b.first && failed.Last > b.prev && !b.unsure {
+	own := b.doubt != nil && b.Now().Sub(b.since) > doubtFor // the newer beat may be the one in doubt
+	if b.first && failed.Last > b.prev && !own {
 		return false, ErrDuplicateID
 	}
-	// The first beat of this life; or the store has lost the tail of an unsynced stream; or
-	// the newer beat is our own. Was it not, this takes over, and the other life stops.
-	b.prev, b.unsure = failed.Last, false
+	// The first beat of this process; or the store has lost the tail of an unsynced stream;
+	// or the newer beat is our own. Was it not, this takes over, and the other process stops.
+	b.prev, b.doubt = failed.Last, nil
 	return true, nil
 }

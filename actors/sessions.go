@@ -65,15 +65,22 @@ func (d *Dispatcher) Closed(id uint64, reason string) {
 }
 
 // joined matches an announcement with the newest unmatched connection of that name to that
-// server; a direct dispatcher holds its own backend's players without one.
+// server; a direct dispatcher holds its own backend's players without one. What is announced
+// again is held against the log: the session of a connection that has ended may have been
+// written over this one.
 func (c *connections) joined(d *Dispatcher, server events.HostID, news events.Joined) {
-	h := c.match(d, server, news)
-	if h != nil {
+	h, again := c.match(d, server, news)
+	switch {
+	case h == nil:
+	case again:
+		d.background(func(ctx context.Context) { d.keepSession(ctx, h) })
+	default:
 		d.background(func(ctx context.Context) { d.openSession(ctx, h) })
 	}
 }
 
-func (c *connections) match(d *Dispatcher, server events.HostID, news events.Joined) *held {
+// match gives the connection of a join, and whether it was announced before.
+func (c *connections) match(d *Dispatcher, server events.HostID, news events.Joined) (_ *held, again bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var newest *held
@@ -82,7 +89,7 @@ func (c *connections) match(d *Dispatcher, server events.HostID, news events.Joi
 			continue
 		}
 		if h.matched && h.join == news.Join {
-			return nil // announced again
+			return h, true
 		}
 		if !h.matched && (newest == nil || h.ID > newest.ID) {
 			newest = h
@@ -96,7 +103,7 @@ func (c *connections) match(d *Dispatcher, server events.HostID, news events.Joi
 	if newest != nil {
 		newest.matched, newest.player, newest.join = true, news.Player, news.Join
 	}
-	return newest
+	return newest, false
 }
 
 // left closes the session of a player whom a backend saw go. An edge's connection stays, as
@@ -140,31 +147,58 @@ func (c *connections) unmatch(h *held) {
 
 // openSession writes that this dispatcher holds the player, who stands on that server.
 func (d *Dispatcher) openSession(ctx context.Context, h *held) {
+	had := false // that join has a session of ours, or had one: it came over another connection
+	d.writeOpened(ctx, h, func(s projections.Session, known bool) bool {
+		had = known && s.Join == h.join && (!s.Open || s.HolderIncarnation == d.Source.Incarnation)
+		return !had
+	})
+	if had {
+		d.conns.unmatch(h)
+	}
+}
+
+// keepSession opens the session of a connection anew when nobody holds the player any more,
+// as the log has it: the connection stands, and so the log is wrong.
+func (d *Dispatcher) keepSession(ctx context.Context, h *held) {
+	d.conns.mu.Lock()
+	number := h.number
+	d.conns.mu.Unlock()
+	if number == 0 {
+		return // openSession is at work
+	}
+	d.writeOpened(ctx, h, func(s projections.Session, known bool) bool {
+		return !known || !s.Open || d.watch().presumedDead(s.Holder, s.HolderIncarnation).yes
+	})
+}
+
+// writeOpened writes that this dispatcher holds the player, as long as the connection
+// stands and wanted agrees with the newest session.
+func (d *Dispatcher) writeOpened(ctx context.Context, h *held, wanted func(s projections.Session, known bool) bool) {
 	fact := &events.SessionOpened{Session: events.Session{
 		Holder: d.Source.ID, HolderIncarnation: d.Source.Incarnation, Kind: d.cfg.Kind, Server: h.Server,
 		Join: h.join, Name: h.Name, Protocol: h.Protocol,
 	}}
-	had := false // that join has a session of ours, or had one: it came over another connection
 	seq, ok := d.writeSession(ctx, h.player, func(s projections.Session, known bool) events.Fact {
-		had = known && s.Join == h.join && (!s.Open || s.HolderIncarnation == d.Source.Incarnation)
-		if had {
+		if d.conns.ended(h) || !wanted(s, known) {
 			return nil
 		}
 		return fact
 	})
-	if had {
-		d.conns.unmatch(h)
+	if !ok {
 		return
 	}
 	d.conns.mu.Lock()
-	if ok {
-		h.number = seq
-	}
-	closed := h.closed
+	h.number = seq
 	d.conns.mu.Unlock()
-	if closed {
+	if d.conns.ended(h) {
 		d.closeSession(ctx, h, "connection ended")
 	}
+}
+
+func (c *connections) ended(h *held) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return h.closed
 }
 
 // closeSession writes that the connection ended, unless a newer session has taken over.
