@@ -23,6 +23,9 @@ func (d *Dispatcher) carryOut(ctx context.Context, s Standing, a act) bool {
 	case idle:
 		return false
 	case dispatch:
+		if nowhere(s.Active.Request.Wish, d.view.Fleet()) {
+			return d.endNowhere(ctx, s)
+		}
 		if d.line.waits(s.Active.ID) {
 			return false // the line decides when it is this transfer's turn
 		}
@@ -35,6 +38,32 @@ func (d *Dispatcher) carryOut(ctx context.Context, s Standing, a act) bool {
 		return d.enquire(ctx, s, a.reopen)
 	}
 	return false
+}
+
+// nowhere tells that no wait can help: hosts are known, and none of them has such a region,
+// be they ready or not.
+func nowhere(w events.Wish, f *projections.Fleet) bool {
+	known := false
+	for _, b := range f.Backends {
+		if w.Pin != "" && w.Pin != b.Server {
+			continue
+		}
+		known = true
+		for i := range b.Regions {
+			if r := &b.Regions[i]; (w.Region == "" || w.Region == r.Name) && (w.World == "" || w.World == r.World) {
+				return false
+			}
+		}
+	}
+	return known
+}
+
+// endNowhere ends a transfer to a place that does not exist, or exists no longer.
+func (d *Dispatcher) endNowhere(ctx context.Context, s Standing) bool {
+	t := *s.Active
+	d.line.leave(t.ID)
+	_, decision := choose(d.question(s, &run{}), d.view.Fleet())
+	return d.finish(ctx, s, Fail{Transfer: t.ID, Code: events.RegionMissing, Decision: &decision, In: openPhases})
 }
 
 // finish writes what a deadline demands, and does what follows from it.

@@ -240,6 +240,16 @@ func TestUnknownRegion(t *testing.T) {
 	})
 }
 
+// A server that is away says nothing of a place that it never had: nobody waits for it.
+func TestUnknownRegionWhileAServerIsAway(t *testing.T) {
+	play(t, func(s *scene) {
+		s.c.Kill()
+		s.pass(2 * time.Second)
+		s.player.Ask("atlantis")
+		s.ended(s.player, s.outcome(s.player, forever), projections.Failed, events.RegionMissing, messages.Text("failed.REGION_MISSING", nil))
+	})
+}
+
 // --- stopping things ---
 
 func TestKillSwitch(t *testing.T) {
