@@ -53,6 +53,7 @@ type Backend struct {
 	missed   bool          // the game server was once found not to answer
 	reborn   chan struct{} // the game server was restarted: a new life begins
 	leaving  atomic.Bool
+	messages atomic.Pointer[Messages]
 	tasks    tasks
 	beatSoon chan struct{}
 	beaten   beaten // of the lives before this one; one life runs at a time
@@ -87,11 +88,13 @@ func NewBackend(cfg BackendConfig) (*Backend, error) {
 	}
 	cfg.Regions = slices.Clone(cfg.Regions)
 	slices.SortFunc(cfg.Regions, func(a, b Region) int { return strings.Compare(a.Name, b.Name) })
-	return &Backend{
+	b := &Backend{
 		cfg: cfg, timing: cfg.Timing.WithDefaults(), logger: cfg.Logger.With("backend", cfg.Source.ID),
 		present: map[events.PlayerID]*presence{}, moves: map[events.PlayerID]*move{},
 		reborn: make(chan struct{}, 1), beatSoon: make(chan struct{}, 1),
-	}, nil
+	}
+	b.SetMessages(cfg.Messages)
+	return b, nil
 }
 
 // Run serves until ctx ends. It returns ctx's error, ErrDuplicateID, or the World's error
@@ -177,6 +180,14 @@ func (b *Backend) serve(ctx context.Context, l *life) error {
 
 func refuseReserve(r *events.Refusal) events.ReserveAnswer {
 	return events.ReserveAnswer{Code: r.Code, Detail: r.Detail}
+}
+
+// SetMessages replaces the texts for players: those said from now on follow it. It does not block.
+func (b *Backend) SetMessages(m Messages) { b.messages.Store(&m) }
+
+// text renders a message for a player.
+func (b *Backend) text(key string, args []events.Arg) string {
+	return b.messages.Load().Text(key, args)
 }
 
 // Leave makes the next heartbeats say SHUTTING_DOWN.

@@ -105,7 +105,7 @@ func (b *Backend) answerTell(ctx context.Context, q events.TellAsk) events.Answe
 	if !ok {
 		return events.Answer{Code: events.NotHere}
 	}
-	if err := b.cfg.World.Tell(ctx, p.Player, b.cfg.Messages.Text(q.Message, q.Args)); err != nil {
+	if err := b.cfg.World.Tell(ctx, p.Player, b.text(q.Message, q.Args)); err != nil {
 		return events.Answer{Code: events.NotReady, Detail: err.Error()}
 	}
 	return events.Answer{Code: events.OK}
