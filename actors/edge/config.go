@@ -111,10 +111,15 @@ func (c Config) withDefaults() Config {
 	c.PendingPerIP = or(c.PendingPerIP, 64)
 	c.Pending = or(c.Pending, 2048)
 	c.Players = or(c.Players, 1000)
-	c.Texts.Unreachable = or(c.Texts.Unreachable, "That server is not reachable, try again")
-	c.Texts.Slow = or(c.Texts.Slow, "No server answered in time, try again")
-	c.Texts.Stopping = or(c.Texts.Stopping, "This entrance is restarting, try again")
-	c.Texts.Cut = or(c.Texts.Cut, "The connection was closed, try again")
-	c.Texts.BadName = or(c.Texts.BadName, "This network does not accept that player name")
+	c.Texts = c.Texts.withDefaults()
 	return c
+}
+
+func (t Texts) withDefaults() Texts {
+	t.Unreachable = or(t.Unreachable, "That server is not reachable, try again")
+	t.Slow = or(t.Slow, "No server answered in time, try again")
+	t.Stopping = or(t.Stopping, "This entrance is restarting, try again")
+	t.Cut = or(t.Cut, "The connection was closed, try again")
+	t.BadName = or(t.BadName, "This network does not accept that player name")
+	return t
 }

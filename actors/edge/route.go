@@ -13,7 +13,7 @@ import (
 // why not.
 func (c *client) login(ctx context.Context, g greeting) {
 	if !validName(g.start.name) {
-		c.kick(c.s.cfg.Texts.BadName)
+		c.kick(c.s.texts.Load().BadName)
 		return
 	}
 	a := c.arrival(g)
@@ -101,15 +101,16 @@ func (c *client) dial(ctx context.Context, d Decision) (*net.TCPConn, error) {
 
 // refuse ends a held login with the text that fits err.
 func (c *client) refuse(a Arrival, d Decision, err error) {
+	own := c.s.texts.Load()
 	texts := map[error]string{
-		errRefused:     or(d.Refuse, c.s.cfg.Texts.Unreachable),
-		errUnreachable: c.s.cfg.Texts.Unreachable,
-		errSlow:        c.s.cfg.Texts.Slow,
-		errStopping:    c.s.cfg.Texts.Stopping,
-		errCut:         c.s.cfg.Texts.Cut,
+		errRefused:     or(d.Refuse, own.Unreachable),
+		errUnreachable: own.Unreachable,
+		errSlow:        own.Slow,
+		errStopping:    own.Stopping,
+		errCut:         own.Cut,
 	}
 	if err != errClientLeft { //nolint:errorlint // our own value, never wrapped
-		c.kick(or(texts[err], c.s.cfg.Texts.Stopping))
+		c.kick(or(texts[err], own.Stopping))
 	}
 	c.s.log.Info("login ended without a server", "conn", c.id, "name", a.Name, "code", d.Code, "err", err, "failed", a.Failed)
 }

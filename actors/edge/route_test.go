@@ -62,6 +62,18 @@ func TestBadNameIsToldWhy(t *testing.T) {
 	}
 }
 
+func TestTextsAreReplacedWhileItRuns(t *testing.T) {
+	s := run(t, Config{Router: always(Decision{}), Texts: Texts{BadName: "not that name"}})
+	for _, want := range []string{"not that name", "nor that one", "This network does not accept that player name"} {
+		p := connect(t, s)
+		p.send(t, hello(767, "a", 2), start(".Bedrock", offlineBot0[:]))
+		if got := p.kicked(t); got != want {
+			t.Errorf("text %q, want %q", got, want)
+		}
+		s.SetTexts(Texts{BadName: map[string]string{"not that name": "nor that one"}[want]})
+	}
+}
+
 // holding blocks in Route until its context ends, and tells why.
 func holding() (*scripted, chan error) {
 	causes := make(chan error, 16)

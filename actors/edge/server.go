@@ -25,6 +25,7 @@ type Server struct {
 	listener *net.TCPListener
 	gate     *gate
 	counts   counters
+	texts    atomic.Pointer[Texts]
 	conns    sync.WaitGroup
 
 	mu   sync.Mutex
@@ -74,6 +75,7 @@ func New(cfg Config) (*Server, error) {
 		gate:     newGate(cfg.PendingPerIP, cfg.Pending),
 		cuts:     map[uint64]context.CancelCauseFunc{},
 	}
+	s.SetTexts(cfg.Texts)
 	return s, nil
 }
 
@@ -86,6 +88,13 @@ func listenError(addr string, err error) error {
 		remedy = "choose a port above 1023 or allow this one to the user"
 	}
 	return fmt.Errorf("edge: listen on %s: %w (%s)", addr, err, remedy)
+}
+
+// SetTexts replaces the sentences shown from now on; empty ones stand for their defaults. It
+// does not block.
+func (s *Server) SetTexts(t Texts) {
+	t = t.withDefaults()
+	s.texts.Store(&t)
 }
 
 // Addr is where the server listens, with the real port.

@@ -23,11 +23,11 @@ func (c *client) play(ctx context.Context, a Arrival, d Decision, g greeting, ba
 	c.s.log.Info("connected", "conn", c.id, "name", a.Name, "server", d.Server, "protocol", a.Protocol, "intent", a.Intent)
 
 	reason := ClosedByBackend
-	unanswered := appendDisconnect(nil, c.s.cfg.Texts.Unreachable)
+	unreachable := c.s.texts.Load().Unreachable
 	if _, err := backend.Write(c.preamble(d, g)); err == nil {
-		reason = splice(ctx, c.conn, backend, unanswered, c.s.cfg.HalfCloseGrace)
+		reason = splice(ctx, c.conn, backend, appendDisconnect(nil, unreachable), c.s.cfg.HalfCloseGrace)
 	} else {
-		c.kick(c.s.cfg.Texts.Unreachable)
+		c.kick(unreachable)
 	}
 
 	c.s.counts.spliced.Add(-1)
