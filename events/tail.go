@@ -2,7 +2,8 @@ package events
 
 // TailStart says where a tail begins.
 type TailStart struct {
-	// Mode: all history, the newest record of each key, or after a known record.
+	// Mode: all history, the newest record of each key, what is still alive, or after a
+	// known record.
 	Mode TailMode
 	// Cursor of TailResume: the last record that was folded. The tail resumes AT it and
 	// compares the event id found there: another one, or none without retention as the
@@ -18,6 +19,8 @@ const (
 	TailAll TailMode = iota
 	TailLastPerKey
 	TailResume
+	// TailLive begins with whatever is not over: see LiveFollower, which the follower must be.
+	TailLive
 )
 
 // Cursor names one record of one life of a stream.
@@ -41,6 +44,23 @@ type Follower interface {
 	Live(last uint64)
 	// Blind says that the connection is lost. Records may be missing until the next Live.
 	Blind(err error)
+}
+
+// LiveFollower is a Follower that need not see what is over. A tail in the mode TailLive
+// looks at the newest record of each key up to the stream's end. A guard (see Bucket.Guard)
+// with a live key inside is delivered whole, from the first record the stream holds, all
+// such guards in one order by sequence; of every other guard only the last sequence is told.
+// Behind that end, and after a lost connection, the tail goes on as TailAll does; when it
+// must begin anew, it looks again.
+type LiveFollower interface {
+	Follower
+	// Newest tells whether a key with this newest record is alive. It is asked before Begin,
+	// once for each key and again when a newer record of it comes meanwhile; it must depend
+	// on nothing but the record. When in doubt a key is alive: then it is read whole.
+	Newest(r Record) bool
+	// Settled says, between Begin and the first Record, where a guard stands of which no
+	// record up to the stream's end is delivered: key and sequence of its last record.
+	Settled(key string, seq uint64)
 }
 
 // StreamState is what a tail knows of its stream.

@@ -39,6 +39,7 @@ type delivery struct {
 // mended, only replaced, so that whoever reads it can look first at what the stream is now.
 type consumer struct {
 	s      *Store
+	bucket events.Bucket
 	stream string
 	name   string
 	life   life
@@ -50,6 +51,9 @@ type consumer struct {
 	stop   sync.Once
 	got    uint64 // running number of the last delivery taken
 	seq    uint64 // and its sequence
+	newest bool   // gives the newest record of each key, then everything that follows
+	start  uint64 // gives nothing below
+	sees   bool   // no filter hides the last record of the stream from it
 
 	unheard int
 	wait    *backoff.ExponentialBackOff
@@ -57,7 +61,10 @@ type consumer struct {
 
 // consume starts a consumer in memory, without acknowledgements: order is checked here.
 func (s *Store) consume(ctx context.Context, b events.Bucket, f life, cfg jetstream.ConsumerConfig) (*consumer, error) {
-	c := &consumer{s: s, stream: StreamName(b), life: f, out: make(chan delivery, deliveryBacklog), failed: make(chan error, 1), wait: newBackOff(0)}
+	c := &consumer{s: s, bucket: b, stream: StreamName(b), life: f, out: make(chan delivery, deliveryBacklog), failed: make(chan error, 1), wait: newBackOff(0)}
+	c.newest = cfg.DeliverPolicy == jetstream.DeliverLastPerSubjectPolicy
+	c.sees = (cfg.FilterSubject == "" || cfg.FilterSubject == b.Subject(">")) && len(cfg.FilterSubjects) == 0 && cfg.OptStartTime == nil
+	c.start = max(cfg.OptStartSeq, 1)
 	c.name = "landfall-" + string(s.cfg.Role) + "-" + string(s.cfg.ID) + "-" + nuid.Next()
 	cfg.Name = c.name
 	cfg.AckPolicy = jetstream.AckNonePolicy
@@ -127,7 +134,20 @@ func (c *consumer) fail(err error) {
 }
 
 // next gives the next message. idle, when it is not nil, ends the wait with no message.
+//
+// Below a busy writer the store follows the newest records of the keys with what was
+// written while it collected them, from the beginning: what is older than a record that was
+// given has a newer one, or was given itself.
 func (c *consumer) next(ctx context.Context, idle <-chan time.Time) (d delivery, ok bool, err error) {
+	for {
+		last := c.seq
+		if d, ok, err = c.receive(ctx, idle); err != nil || !ok || d.record.Seq > last {
+			return d, ok, err
+		}
+	}
+}
+
+func (c *consumer) receive(ctx context.Context, idle <-chan time.Time) (d delivery, ok bool, err error) {
 	select {
 	case d := <-c.out:
 		return d, true, c.check(d)
@@ -155,22 +175,34 @@ func (c *consumer) check(d delivery) error {
 		return fmt.Errorf("read %s: %w", c.stream, errLinkLost)
 	case d.number != c.got+1:
 		return fmt.Errorf("read %s: %w: message %d came after %d", c.stream, errGap, d.number, c.got)
-	case d.record.Seq <= c.seq:
+	case d.record.Seq <= c.seq && !c.newest:
 		return fmt.Errorf("read %s: %w: %d came after %d", c.stream, errDisordered, d.record.Seq, c.seq)
 	}
-	c.got, c.seq = d.number, d.record.Seq
+	c.got, c.seq = d.number, max(c.seq, d.record.Seq)
 	return nil
 }
 
-// drained asks the store whether everything the consumer has to deliver has been taken.
-func (c *consumer) drained(ctx context.Context) (bool, error) {
+// drained asks the store whether everything the consumer has to deliver up to the sequence
+// end has been taken. That the consumer has nothing more is not enough: in a cluster it may
+// live on a node that does not hold yet what the leader does.
+func (c *consumer) drained(ctx context.Context, end uint64) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, defaultTimeout)
 	defer cancel()
 	info, err := c.inner.Info(ctx)
 	if err != nil {
 		return false, fmt.Errorf("read %s: %w", c.stream, err)
 	}
-	return info.NumPending == 0 && info.Delivered.Consumer == c.got, nil
+	if info.NumPending > 0 || info.Delivered.Consumer != c.got {
+		return false, nil
+	}
+	if !c.sees || max(c.seq, c.start-1) >= end {
+		return true, nil
+	}
+	_, held, err := c.s.at(ctx, c.bucket, end)
+	if err != nil {
+		return false, fmt.Errorf("read %s: %w", c.stream, err)
+	}
+	return !held, nil
 }
 
 // close ends the consumer here and, when it can be reached, at the store.

@@ -79,7 +79,7 @@ func (r Range) read(ctx context.Context, c *consumer, end uint64, give func(even
 	given := 0
 	for look := true; ; {
 		if look {
-			if done, err := c.drained(ctx); err != nil || done {
+			if done, err := c.drained(ctx, end); err != nil || done {
 				return err
 			}
 		}
@@ -100,9 +100,10 @@ func (r Range) read(ctx context.Context, c *consumer, end uint64, give func(even
 				return nil
 			}
 		}
-		if rec.Seq == end || d.pending == 0 {
+		if rec.Seq == end {
 			return nil
 		}
+		look = d.pending == 0
 	}
 }
 

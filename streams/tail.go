@@ -12,14 +12,14 @@ import (
 	"github.com/landfall/landfall/events"
 )
 
-// liveCheck is how often a tail that is not live yet asks whether anything is left: what
-// it waits for may have expired meanwhile.
-const liveCheck = 500 * time.Millisecond
+// liveCheck is how often one who waits for what is stored already asks whether anything is
+// left: it may have expired meanwhile, or the store's node may not have it yet.
+const liveCheck = 50 * time.Millisecond
 
 // Tail delivers a bucket to f until ctx ends (it then returns ctx's error) or f fails (then
 // with f's error). All calls to f come from the caller's goroutine. A lost connection is
 // mended inside, with growing pauses; before it goes on the tail looks whether the stream
-// still holds what was delivered. Fleet and leases are always read from the newest record
+// still holds what was delivered. In the mode TailLive f must be an events.LiveFollower. Fleet and leases are always read from the newest record
 // of each key, whatever from says: after a crash their sequences may have been used twice.
 func (s *Store) Tail(ctx context.Context, b events.Bucket, from events.TailStart, f events.Follower) error {
 	if _, ok := rowOf(b); !ok {
@@ -86,6 +86,9 @@ func (t *tail) attach(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if t.anew && t.mode == events.TailLive {
+		return t.attachLive(ctx, f, state)
+	}
 	c, err := t.s.consume(ctx, t.bucket, f, start)
 	if err != nil {
 		return err
@@ -96,11 +99,16 @@ func (t *tail) attach(ctx context.Context) error {
 	}
 	t.cursor.Incarnation = state.Incarnation
 	if t.anew {
-		fork := t.forked
-		t.begun, t.anew, t.forked = true, false, false
-		t.f.Begin(state, fork)
+		t.begin(state)
 	}
 	return t.follow(ctx, c, state)
+}
+
+func (t *tail) begin(state events.StreamState) {
+	t.cursor.Incarnation = state.Incarnation
+	fork := t.forked
+	t.begun, t.anew, t.forked = true, false, false
+	t.f.Begin(state, fork)
 }
 
 // start settles where to follow from, and whether that is a beginning for the follower.
@@ -117,7 +125,11 @@ func (t *tail) start(ctx context.Context, state events.StreamState) (jetstream.C
 		t.anew, t.forked = true, t.forked || fork
 		t.cursor.Seq, t.cursor.ID = 0, events.EventID{}
 	}
-	return jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: t.cursor.Seq + 1}, nil
+	return t.behindCursor(), nil
+}
+
+func (t *tail) behindCursor() jetstream.ConsumerConfig {
+	return jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: t.cursor.Seq + 1}
 }
 
 // examine holds the stream against the cursor. A fork is another life of the stream, a
@@ -168,7 +180,7 @@ func (t *tail) follow(ctx context.Context, c *consumer, state events.StreamState
 	look := true // ask at once: an empty stream delivers nothing that could tell
 	for {
 		if look && !live {
-			done, err := c.drained(ctx)
+			done, err := c.drained(ctx, state.Last)
 			if err != nil {
 				return err
 			}
@@ -192,9 +204,10 @@ func (t *tail) follow(ctx context.Context, c *consumer, state events.StreamState
 		if t.mode != events.TailLastPerKey {
 			t.cursor.Seq, t.cursor.ID = d.record.Seq, d.record.EventID()
 		}
-		if !live && (d.record.Seq >= state.Last || d.pending == 0) {
+		if !live && d.record.Seq >= state.Last {
 			live = t.live(state.Last)
 		}
+		look = d.pending == 0
 	}
 }
 

@@ -182,9 +182,15 @@ func follow(t *testing.T, c Conn, b events.Bucket, from events.TailStart) *follo
 
 func followWith(t *testing.T, c Conn, b events.Bucket, from events.TailStart, r *Recorder) *following {
 	t.Helper()
+	return followInto(t, c, b, from, r, r)
+}
+
+// followInto tails into to, which tells r.
+func followInto(t *testing.T, c Conn, b events.Bucket, from events.TailStart, to events.Follower, r *Recorder) *following {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	f := &following{Recorder: r, cancel: cancel, done: make(chan error, 1)}
-	go func() { f.done <- c.Tail(ctx, b, from, r) }()
+	go func() { f.done <- c.Tail(ctx, b, from, to) }()
 	t.Cleanup(func() { f.stop(t) })
 	return f
 }

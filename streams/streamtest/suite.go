@@ -135,6 +135,10 @@ var wholeCases = []suiteCase{
 	{"tail/history then live", tailHistory},
 	{"tail/resume at cursor", tailResume},
 	{"tail/last per key", tailLastPerKey},
+	{"tail/what is alive", liveWhole},
+	{"tail/what is alive, below a busy writer", liveBelowWriter},
+	{"tail/what is alive, of many", liveOfMany},
+	{"tail/what is alive wants a follower that knows", liveWantsToKnow},
 	{"tail/many at once", manyTails},
 	{"tail/slow follower", slowFollower},
 	{"tail/ends with the follower's error", tailError},
@@ -160,6 +164,8 @@ func brokenCases(f Features) []suiteCase {
 		suiteCase{"append/no late landing after a cut", noLateLandingAfterCut},
 		suiteCase{"tail/across cuts", tailAcrossCuts},
 		suiteCase{"tail/last per key across a cut", lastPerKeyAcrossCut},
+		suiteCase{"tail/what is alive, across cuts", liveAcrossCuts},
+		suiteCase{"tail/what is alive, cut while it begins", liveCutInBeginning},
 		suiteCase{"bus/across a cut", busAcrossCut})
 	when(f.Outage,
 		suiteCase{"append/no late landing after an outage", noLateLandingAfterOutage},
@@ -169,10 +175,13 @@ func brokenCases(f Features) []suiteCase {
 		suiteCase{"fork/same facts, other incarnation", forkOtherIncarnation},
 		suiteCase{"fork/shorter stream", forkShorter},
 		suiteCase{"fork/same sequence, other fact", forkOtherFact},
-		suiteCase{"fork/seen by a running tail", forkWhileTailing})
+		suiteCase{"fork/seen by a running tail", forkWhileTailing},
+		suiteCase{"fork/looks again for what is alive", liveAcrossFork})
 	when(f.Expire,
 		suiteCase{"retention/guard is 0 again", guardAfterRetention},
 		suiteCase{"retention/is no fork", retentionIsNoFork})
-	when(f.Expire && f.Cut, suiteCase{"retention/missed records begin anew", missedRecordsBeginAnew})
+	when(f.Expire && f.Cut,
+		suiteCase{"retention/missed records begin anew", missedRecordsBeginAnew},
+		suiteCase{"retention/missed records look again for what is alive", liveMissedRecords})
 	return out
 }

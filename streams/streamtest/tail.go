@@ -1,6 +1,7 @@
 package streamtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,13 @@ const batch = 256
 // Tail delivers a bucket to f, from this goroutine, until ctx ends or f fails.
 func (c *Client) Tail(ctx context.Context, b events.Bucket, from events.TailStart, f events.Follower) error {
 	t := &tail{c: c, name: b, mode: from.Mode, f: f}
+	if from.Mode == events.TailLive {
+		follower, ok := f.(events.LiveFollower)
+		if !ok {
+			return fmt.Errorf("tail %s: mode TailLive wants a follower that can tell what is alive, %T cannot", b, f)
+		}
+		t.alive = follower
+	}
 	if from.Mode == events.TailResume {
 		t.cursor = from.Cursor
 	}
@@ -43,7 +51,10 @@ type tail struct {
 	life   int
 	live   bool
 	target uint64          // what makes it live
-	first  []events.Record // of TailLastPerKey: what is delivered before following
+	first  []events.Record // of TailLastPerKey and TailLive: what is delivered before following
+
+	alive  events.LiveFollower // of TailLive
+	looked bool                // and has everything up to the end at which it looked
 }
 
 // attach looks at the stream and settles from where to follow it.
@@ -53,12 +64,47 @@ func (t *tail) attach() {
 	b := m.bucket(t.name)
 	state := b.state(m.now())
 	anew, fork := t.place(b)
+	var all, settled []events.Record
+	look := anew && t.alive != nil
+	if look {
+		all, t.cursor, t.looked = b.all(), events.Cursor{}, false
+	}
 	t.life, t.target, t.live = b.life, state.Last, false
 	t.cursor.Incarnation, t.begun = b.incarnation, true
 	m.mu.Unlock()
+	if look {
+		settled = t.look(all)
+	}
 	if anew {
 		t.f.Begin(state, fork)
 	}
+	for _, r := range settled {
+		t.alive.Settled(r.Key, r.Seq)
+	}
+}
+
+// look keeps for delivery what lies inside a guard with a live key, and gives the last
+// record of every other guard.
+func (t *tail) look(all []events.Record) (settled []events.Record) {
+	byKey, byGuard := map[string]events.Record{}, map[string]events.Record{}
+	for _, r := range all {
+		byKey[r.Key], byGuard[t.name.Guard(r.Key)] = r, r
+		t.cursor.Seq, t.cursor.ID = r.Seq, r.EventID()
+	}
+	live := map[string]bool{}
+	for key, r := range byKey {
+		if t.alive.Newest(r) {
+			live[t.name.Guard(key)] = true
+		}
+	}
+	for guard, r := range byGuard {
+		if !live[guard] {
+			settled = append(settled, r)
+		}
+	}
+	slices.SortFunc(settled, func(x, y events.Record) int { return cmp.Compare(x.Seq, y.Seq) })
+	t.first = slices.DeleteFunc(all, func(r events.Record) bool { return !live[t.name.Guard(r.Key)] })
+	return settled
 }
 
 // place puts the cursor where the tail goes on. anew: the follower has to drop what it
@@ -73,7 +119,7 @@ func (t *tail) place(b *bucket) (anew, fork bool) {
 	if fork || missed {
 		t.cursor = events.Cursor{}
 	}
-	return fork || missed || !t.begun, fork
+	return fork || missed || !t.begun || t.alive != nil && !t.looked, fork
 }
 
 // forked tells that what was delivered is no longer the stream's history.
@@ -101,6 +147,7 @@ func (t *tail) follow(ctx context.Context) error {
 	if err := t.deliver(ctx, t.first, false); err != nil {
 		return err
 	}
+	t.first, t.looked = nil, true
 	for {
 		records, changed, err := t.next()
 		if err != nil {
