@@ -4,7 +4,8 @@ package network
 //
 // A path names map keys that the operator chooses as <id>, <host>, <address> or <term>, and list items as [].
 // A key that the file leaves out takes Default (YAML); without one it stays empty. Sample marks the keys where
-// the example shows a value of its own instead of the default.
+// the example shows a value of its own instead of the default. Live marks the keys that a running host takes on
+// when it reads the file again; a change of any other key needs a restart.
 type Key struct {
 	Path     string
 	Kind     Kind
@@ -15,6 +16,7 @@ type Key struct {
 	Doc      string
 	Sample   bool
 	Required bool // wherever the map around it stands
+	Live     bool
 }
 
 const (
@@ -70,37 +72,37 @@ var keys = []Key{
 	{Path: "reservation.sweepIntervalMs", Kind: Int, Min: 50, Max: 60_000, Default: "1000", Unit: "ms", Doc: "time between two looks for overdue transfers"},
 	{Path: "reservation.arrivalWindowMs", Kind: Int, Min: 0, Max: 30_000, Default: "2000", Unit: "ms", Doc: "how long an arrival waits for a claim not seen yet"},
 
-	{Path: "loadBalancer.policy", Kind: Policy, Default: "weighted", Doc: "how a backend is chosen"},
+	{Path: "loadBalancer.policy", Kind: Policy, Default: "weighted", Live: true, Doc: "how a backend is chosen"},
 	{Path: "loadBalancer.staleAfterMs", Kind: Int, Min: 200, Max: 600_000, Default: "3000", Unit: "ms", Doc: "silence after which a host counts as absent; at least two heartbeats"},
 	{Path: "loadBalancer.maxRetries", Kind: Int, Min: 1, Max: 10, Default: "3", Unit: "attempts", Doc: "attempts per dispatch"},
 	{Path: "loadBalancer.attemptTimeoutMs", Kind: Int, Min: 50, Max: 60_000, Default: "1500", Unit: "ms", Doc: "wait for the answer to a reserve request"},
 	{Path: "loadBalancer.moveTimeoutMs", Kind: Int, Min: 100, Max: 60_000, Default: "5000", Unit: "ms", Doc: "wait for the answer to a move; after it the outcome is unknown"},
 	{Path: "loadBalancer.cooldownMs", Kind: Int, Min: 0, Max: 600_000, Default: "2000", Unit: "ms", Doc: "rest of a backend after a fault of its own"},
 	{Path: "loadBalancer.onNoCandidate", Kind: Choice, Choices: []string{"queue", "disconnect"}, Default: "queue", Doc: "what becomes of a player whom nobody can serve"},
-	{Path: "loadBalancer.terms", Kind: Map, Default: shippedTerms, Doc: "the score: the sum of weight × curve, lowest wins; a term the file leaves out keeps its shipped value, weight 0 switches it off, and without any weight the policy is roundRobin"},
-	{Path: "loadBalancer.terms.<term>.input", Kind: Choice, Choices: termInputs, Doc: "what is measured; left out: the term's name. queueDepth and heapUsed are shares of their limits; heapFree is another name of heapUsed"},
-	{Path: "loadBalancer.terms.<term>.weight", Kind: Number, Min: 0, Max: 1000, Default: "0", Doc: "share in the score; 0: left out"},
-	{Path: "loadBalancer.terms.<term>.normalize.min", Kind: Number, Min: -1e9, Max: 1e9, Required: true, Doc: "input that counts as the best; as the worst where more is better (tps, keptCount, keptRegion, stickyRegion)"},
-	{Path: "loadBalancer.terms.<term>.normalize.max", Kind: Number, Min: -1e9, Max: 1e9, Required: true, Doc: "input that counts as the worst; as the best where more is better"},
-	{Path: "loadBalancer.terms.<term>.curve.type", Kind: Choice, Choices: curveTypes, Default: "linear", Doc: "shape"},
-	{Path: "loadBalancer.terms.<term>.curve.k", Kind: Number, Min: 0.1, Max: 20, Doc: "steepness; left out: exponential 3, logarithmic 9, sigmoid 8"},
-	{Path: "loadBalancer.terms.<term>.curve.x0", Kind: Number, Min: 0, Max: 1, Doc: "middle of a sigmoid; left out: 0.5"},
-	{Path: "loadBalancer.terms.<term>.curve.threshold", Kind: Number, Min: 0, Max: 1, Doc: "where a step rises"},
-	{Path: "loadBalancer.terms.<term>.curve.p", Kind: Number, Min: 0.1, Max: 8, Doc: "exponent of a power; left out: 2"},
-	{Path: "loadBalancer.terms.<term>.halfLifeSeconds", Kind: Number, Min: 0.1, Max: 3600, Default: "10", Unit: "s", Doc: "recentPicks: time in which a pick loses half its weight"},
-	{Path: "loadBalancer.terms.<term>.shared", Kind: Bool, Default: "false", Doc: "recentPicks: count the picks of all dispatchers"},
-	{Path: "loadBalancer.backends", Kind: Map, Default: "{}", Doc: "settings by backend"},
-	{Path: "loadBalancer.backends.<id>.weight", Kind: Number, Min: 0.01, Max: 1000, Default: "1", Doc: "divides the score of weighted and leastPlayers; larger is preferred"},
+	{Path: "loadBalancer.terms", Kind: Map, Default: shippedTerms, Live: true, Doc: "the score: the sum of weight × curve, lowest wins; a term the file leaves out keeps its shipped value, weight 0 switches it off, and without any weight the policy is roundRobin"},
+	{Path: "loadBalancer.terms.<term>.input", Kind: Choice, Choices: termInputs, Live: true, Doc: "what is measured; left out: the term's name. queueDepth and heapUsed are shares of their limits; heapFree is another name of heapUsed"},
+	{Path: "loadBalancer.terms.<term>.weight", Kind: Number, Min: 0, Max: 1000, Default: "0", Live: true, Doc: "share in the score; 0: left out"},
+	{Path: "loadBalancer.terms.<term>.normalize.min", Kind: Number, Min: -1e9, Max: 1e9, Required: true, Live: true, Doc: "input that counts as the best; as the worst where more is better (tps, keptCount, keptRegion, stickyRegion)"},
+	{Path: "loadBalancer.terms.<term>.normalize.max", Kind: Number, Min: -1e9, Max: 1e9, Required: true, Live: true, Doc: "input that counts as the worst; as the best where more is better"},
+	{Path: "loadBalancer.terms.<term>.curve.type", Kind: Choice, Choices: curveTypes, Default: "linear", Live: true, Doc: "shape"},
+	{Path: "loadBalancer.terms.<term>.curve.k", Kind: Number, Min: 0.1, Max: 20, Live: true, Doc: "steepness; left out: exponential 3, logarithmic 9, sigmoid 8"},
+	{Path: "loadBalancer.terms.<term>.curve.x0", Kind: Number, Min: 0, Max: 1, Live: true, Doc: "middle of a sigmoid; left out: 0.5"},
+	{Path: "loadBalancer.terms.<term>.curve.threshold", Kind: Number, Min: 0, Max: 1, Live: true, Doc: "where a step rises"},
+	{Path: "loadBalancer.terms.<term>.curve.p", Kind: Number, Min: 0.1, Max: 8, Live: true, Doc: "exponent of a power; left out: 2"},
+	{Path: "loadBalancer.terms.<term>.halfLifeSeconds", Kind: Number, Min: 0.1, Max: 3600, Default: "10", Unit: "s", Live: true, Doc: "recentPicks: time in which a pick loses half its weight"},
+	{Path: "loadBalancer.terms.<term>.shared", Kind: Bool, Default: "false", Live: true, Doc: "recentPicks: count the picks of all dispatchers"},
+	{Path: "loadBalancer.backends", Kind: Map, Default: "{}", Live: true, Doc: "settings by backend"},
+	{Path: "loadBalancer.backends.<id>.weight", Kind: Number, Min: 0.01, Max: 1000, Default: "1", Live: true, Doc: "divides the score of weighted and leastPlayers; larger is preferred"},
 
-	{Path: "line.enabled", Kind: Bool, Default: "true", Doc: "whether players may wait"},
-	{Path: "line.maxSize", Kind: Int, Min: 1, Max: 1_000_000, Default: "1024", Unit: "players", Doc: "length of the line"},
+	{Path: "line.enabled", Kind: Bool, Default: "true", Live: true, Doc: "whether players may wait"},
+	{Path: "line.maxSize", Kind: Int, Min: 1, Max: 1_000_000, Default: "1024", Unit: "players", Live: true, Doc: "length of the line"},
 	{Path: "line.graceSeconds", Kind: Int, Min: 0, Max: 3600, Default: "60", Unit: "s", Doc: "how long an absent player keeps the place"},
-	{Path: "line.notifySeconds", Kind: Int, Min: 1, Max: 3600, Default: "5", Unit: "s", Doc: "how often a waiting player hears the position"},
-	{Path: "line.drainPerSecond", Kind: Number, Min: 0.01, Max: 1000, Default: "10", Unit: "per s", Doc: "pace of a destination"},
-	{Path: "line.maxBypass", Kind: Int, Min: 0, Max: 1000, Default: "3", Unit: "bypasses", Doc: "how many may pass a waiting player"},
+	{Path: "line.notifySeconds", Kind: Int, Min: 1, Max: 3600, Default: "5", Unit: "s", Live: true, Doc: "how often a waiting player hears the position"},
+	{Path: "line.drainPerSecond", Kind: Number, Min: 0.01, Max: 1000, Default: "10", Unit: "per s", Live: true, Doc: "pace of a destination"},
+	{Path: "line.maxBypass", Kind: Int, Min: 0, Max: 1000, Default: "3", Unit: "bypasses", Live: true, Doc: "how many may pass a waiting player"},
 	{Path: "line.maxAgeSeconds", Kind: Int, Min: 0, Max: 7 * day, Default: "0", Unit: "s", Doc: "longest wait; 0: no end"},
 
-	{Path: "triggers.command.enabled", Kind: Bool, Default: "true", Doc: "players may ask by command"},
+	{Path: "triggers.command.enabled", Kind: Bool, Default: "true", Live: true, Doc: "players may ask by command"},
 	{Path: "triggers.command.aliases", Kind: Words, Default: "[rtp]", Doc: "names of the command"},
 	{Path: "triggers.join.enabled", Kind: Bool, Default: "false", Doc: "a join asks for a transfer"},
 	{Path: "triggers.join.map", Kind: Map, Default: `{ "": { region: "" } }`, Doc: "by host name the player dialled; the empty name is any"},
@@ -110,10 +112,10 @@ var keys = []Key{
 	{Path: "triggers.event.map.<id>.region", Kind: ID, Default: `""`, Doc: "region asked for; empty: any"},
 	{Path: "triggers.api.enabled", Kind: Bool, Default: "true", Doc: "the HTTP API may ask for a transfer"},
 
-	{Path: "routing.prefer", Kind: Choice, Choices: []string{"network", "local"}, Default: "network", Doc: "a request that names no server: network goes to another server and home only if no other has room; local stays at home if there is room"},
+	{Path: "routing.prefer", Kind: Choice, Choices: []string{"network", "local"}, Default: "network", Live: true, Doc: "a request that names no server: network goes to another server and home only if no other has room; local stays at home if there is room"},
 	{Path: "routing.dispatchMode", Kind: Choice, Choices: []string{"auto", "direct", "proxy"}, Default: "auto", Doc: "auto is direct exactly when the file lists no edge and no relay"},
 	{Path: "routing.lobbies", Kind: IDs, Default: "[]", Doc: "hosts that only ask, although they have regions"},
-	{Path: "routing.regionCollision", Kind: Choice, Choices: []string{"warn", "refuse"}, Default: "warn", Doc: "a region name on several backends with different worlds: told in the log, or refused in this file"},
+	{Path: "routing.regionCollision", Kind: Choice, Choices: []string{"warn", "refuse"}, Default: "warn", Live: true, Doc: "a region name on several backends with different worlds: told in the log, or refused in this file"},
 	{Path: "routing.stickyReturn", Kind: Bool, Default: "false", Doc: "a returning player is routed to the last server"},
 	{Path: "routing.crossServerPerSecond", Kind: Int, Min: 1, Max: 10_000, Default: "5", Unit: "per s", Doc: "requests a backend may send on"},
 	{Path: "routing.crossServerBurst", Kind: Int, Min: 1, Max: 10_000, Default: "10", Unit: "requests", Doc: "requests it may send at once"},
@@ -142,7 +144,7 @@ var keys = []Key{
 	{Path: "security.tls.ca", Kind: Path, Default: `""`, Doc: "authority that signed the others'"},
 
 	{Path: "telemetry.otlp", Kind: Text, Default: `""`, Doc: "endpoint for traces"},
-	{Path: "messages", Kind: Path, Default: "messages.yml", Doc: "file of the texts that players read"},
+	{Path: "messages", Kind: Path, Default: "messages.yml", Live: true, Doc: "file of the texts that players read"},
 
 	{Path: "hosts.<id>.api", Kind: Address, Default: `""`, Sample: true, Doc: "listener of the HTTP API"},
 	{Path: "hosts.<id>.creds", Kind: Path, Default: `""`, Doc: "this host's own key"},

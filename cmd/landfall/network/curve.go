@@ -35,49 +35,45 @@ func (c *Curve) complete() {
 const maxTerms = 16
 
 // checkTerms refuses what no single key of the terms shows.
-func (n *Network) checkTerms() error {
-	if err := n.checkCurves(); err != nil {
-		return err
-	}
+func (j *judge) checkTerms() {
+	j.checkCurves()
 	weighted, picks := 0, ""
-	for _, label := range slices.Sorted(maps.Keys(n.LoadBalancer.Terms)) {
-		t := n.LoadBalancer.Terms[label]
+	for _, label := range slices.Sorted(maps.Keys(j.LoadBalancer.Terms)) {
+		t := j.LoadBalancer.Terms[label]
 		if t.Weight == 0 {
 			continue
 		}
 		if t.Input == "recentPicks" {
 			if picks != "" {
-				return n.at(CodeContradiction, "loadBalancer.terms."+label, "recentPicks is counted by %s already; allowed: one term of it with a weight", picks)
+				j.fault(CodeContradiction, "loadBalancer.terms."+label, "recentPicks is counted by %s already; allowed: one term of it with a weight", picks)
 			}
 			picks = label
 		}
-		if weighted++; weighted > maxTerms {
-			return n.at(CodeContradiction, "loadBalancer.terms", "more than %d terms have a weight; allowed: at most %d", maxTerms, maxTerms)
+		if weighted++; weighted == maxTerms+1 {
+			j.fault(CodeContradiction, "loadBalancer.terms", "more than %d terms have a weight; allowed: at most %d", maxTerms, maxTerms)
 		}
 	}
-	return nil
 }
 
 // checkCurves refuses parameters that the curve's type does not use: they would be believed to work.
-func (n *Network) checkCurves() error {
-	for _, label := range slices.Sorted(maps.Keys(n.LoadBalancer.Terms)) {
-		t := n.LoadBalancer.Terms[label]
+func (j *judge) checkCurves() {
+	for _, label := range slices.Sorted(maps.Keys(j.LoadBalancer.Terms)) {
+		t := j.LoadBalancer.Terms[label]
 		key := "loadBalancer.terms." + label
 		if !slices.Contains(termInputs, t.Input) {
-			return n.at(CodeOutOfBounds, key, "%q is not an input; allowed: %s, or any label with one of them as input", t.Input, strings.Join(termInputs, ", "))
+			j.fault(CodeOutOfBounds, key, "%q is not an input; allowed: %s, or any label with one of them as input", t.Input, strings.Join(termInputs, ", "))
 		}
 		if t.Normalize != nil && t.Normalize.Min >= t.Normalize.Max {
-			return n.at(CodeContradiction, key+".normalize", "min %s is not below max %s; allowed: min < max", plain(t.Normalize.Min), plain(t.Normalize.Max))
+			j.fault(CodeContradiction, key+".normalize", "min %s is not below max %s; allowed: min < max", plain(t.Normalize.Min), plain(t.Normalize.Max))
 		}
 		used := curveParameters[t.Curve.Type]
 		slots := t.Curve.parameters()
 		for _, name := range slices.Sorted(maps.Keys(slots)) {
 			if _, uses := used[name]; !uses && *slots[name] != nil {
-				return n.at(CodeContradiction, key+".curve."+name, "a %s curve has no %s; allowed: %s", t.Curve.Type, name, parameterNames(used))
+				j.fault(CodeContradiction, key+".curve."+name, "a %s curve has no %s; allowed: %s", t.Curve.Type, name, parameterNames(used))
 			}
 		}
 	}
-	return nil
 }
 
 func parameterNames(used map[string]float64) string {

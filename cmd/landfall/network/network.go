@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -29,7 +30,40 @@ type Network struct {
 var root = newSchema(keys)
 
 // Load reads and checks the file. Every refusal is an *Error; one of a missing file is also fs.ErrNotExist.
+// Of several faults it is the first.
 func Load(path string) (*Network, error) {
+	data, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, data)
+}
+
+// Parse is Load of bytes already read; file stands in errors and is where relative paths start.
+func Parse(file string, data []byte) (*Network, error) {
+	n, faults := inspect(file, data)
+	if len(faults) > 0 {
+		return nil, faults[0]
+	}
+	return n, nil
+}
+
+// Inspect is Load that goes on after a fault: it returns all it can find, in the order of the file. Whether keys
+// contradict each other is seen once each of them is right by itself. The Network is nil when there is a fault.
+func Inspect(path string) (*Network, []*Error) {
+	data, err := read(path)
+	if err != nil {
+		return nil, []*Error{err}
+	}
+	n, faults := inspect(path, data)
+	if len(faults) == 0 {
+		return n, nil
+	}
+	slices.SortStableFunc(faults, func(a, b *Error) int { return a.Line - b.Line })
+	return nil, faults
+}
+
+func read(path string) ([]byte, *Error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &Error{File: path, Code: CodeMissing, Msg: "no such file; allowed: one written after docs/network.yml", cause: err}
@@ -37,30 +71,29 @@ func Load(path string) (*Network, error) {
 	if err != nil {
 		return nil, &Error{File: path, Code: CodeMissing, Msg: "cannot be read: " + err.Error(), cause: err}
 	}
-	return Parse(path, data)
+	return data, nil
 }
 
-// Parse is Load of bytes already read; file stands in errors and is where relative paths start.
-func Parse(file string, data []byte) (*Network, error) {
-	top, err := document(file, data)
-	if err != nil {
-		return nil, err
+func inspect(file string, data []byte) (*Network, []*Error) {
+	top, fault := document(file, data)
+	if fault != nil {
+		return nil, []*Error{fault}
 	}
 	c := &checker{file: file, places: map[string]place{}}
-	if err := c.value(root, "", top, 1); err != nil {
-		return nil, err
+	if c.value(root, "", top, 1); len(c.faults) > 0 {
+		return nil, c.faults
 	}
 	root.fill(top)
 	n := &Network{file: file, checked: c}
 	if err := yaml.NodeToValue(top, &n.settings, yaml.Strict()); err != nil {
-		return nil, syntaxError(file, err)
+		return nil, []*Error{syntaxError(file, err)}
 	}
 	n.complete()
 	return n, n.refuse()
 }
 
 // document is the file's one map; an empty file is an empty map.
-func document(file string, data []byte) (*ast.MappingNode, error) {
+func document(file string, data []byte) (*ast.MappingNode, *Error) {
 	parsed, err := parser.ParseBytes(data, 0)
 	if err != nil {
 		return nil, syntaxError(file, err)
@@ -80,7 +113,7 @@ func document(file string, data []byte) (*ast.MappingNode, error) {
 }
 
 // syntaxError makes one line of what the YAML library says over several.
-func syntaxError(file string, err error) error {
+func syntaxError(file string, err error) *Error {
 	e := &Error{File: file, Code: CodeSyntax}
 	var y yaml.Error
 	if !errors.As(err, &y) {
@@ -119,20 +152,18 @@ func (n *Network) complete() {
 	}
 }
 
-// refuse reports what no single key shows: contradictions, and what this version does not carry out.
-func (n *Network) refuse() error {
-	if err := n.checkTerms(); err != nil {
-		return err
-	}
+// refuse finds what no single key shows: contradictions, and what this version does not carry out.
+func (n *Network) refuse() []*Error {
+	j := &judge{Network: n}
+	j.checkTerms()
 	if !n.Network.Enabled {
-		return nil
+		return j.faults
 	}
 	for _, rule := range rules {
-		if err := rule(n); err != nil {
-			return err
-		}
+		rule(j)
 	}
-	return n.unsupported()
+	j.unsupported()
+	return j.faults
 }
 
 // Enabled tells whether anything may be opened, started or written at all.

@@ -38,11 +38,15 @@ func configurationPage() string {
 Written from the program's own table of keys; [network.yml](network.yml) is the annotated example.
 A key that the file leaves out takes the default. Any other key, and any other value, is refused with file and line.
 
-| key | default | allowed | meaning |
-|---|---|---|---|
+A running host takes on what is marked *live* when it gets SIGHUP: it reads this file and that of the messages again,
+adopts all of it or, when there is a fault, nothing, and names the other keys that differ: they need a restart.
+"landfall config diff" tells beforehand.
+
+| key | default | allowed | live | meaning |
+|---|---|---|---|---|
 `)
 	for _, k := range keys {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.Path, defaultCell(k), cell(k.Allowed()), cell(k.Doc))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", k.Path, defaultCell(k), cell(k.Allowed()), liveCell(k), cell(k.Doc))
 	}
 	b.WriteString("\n## Not in this version\n\nAccepted by the file's form, refused at the start with `NOT_IN_THIS_VERSION`:\n\n")
 	b.WriteString("- `store.replicas`: 3 with an embedded store\n- `store.url`: `tls://` with an embedded store\n")
@@ -71,6 +75,13 @@ func defaultCell(k Key) string {
 	default:
 		return "`" + k.Default + "`"
 	}
+}
+
+func liveCell(k Key) string {
+	if k.Live {
+		return "live"
+	}
+	return ""
 }
 
 func cell(s string) string { return strings.NewReplacer("|", `\|`, "<", "&lt;").Replace(s) }

@@ -74,90 +74,92 @@ type place struct {
 	value ast.Node
 }
 
-// checker walks the file beside the schema, notes where every key stands, and stops at the first fault.
+// checker walks the file beside the schema, notes where every key stands, and every fault.
 type checker struct {
 	file   string
 	places map[string]place
 	order  []string
+	faults []*Error
 }
 
-func (c *checker) refuse(path string, line int, r refusal) error {
-	return &Error{File: c.file, Line: line, Key: path, Msg: r.message(), Code: r.code}
+func (c *checker) refuse(path string, line int, r refusal) {
+	c.faults = append(c.faults, &Error{File: c.file, Line: line, Key: path, Msg: r.message(), Code: r.code})
 }
 
-func (c *checker) value(s *schema, path string, n ast.Node, line int) error {
+func (c *checker) value(s *schema, path string, n ast.Node, line int) {
 	switch n.(type) {
 	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode, *ast.MergeKeyNode:
-		return c.refuse(path, line, refusal{CodeSyntax, "anchors, aliases and tags are not used in this file", "plain values"})
+		c.refuse(path, line, refusal{CodeSyntax, "anchors, aliases and tags are not used in this file", "plain values"})
+		return
 	}
 	switch {
 	case s.items != nil:
-		return c.list(s, path, n, line)
+		c.list(s, path, n, line)
 	case s.isMap():
-		return c.mapping(s, path, n, line)
-	}
-	if refused := s.key.check(n); refused != nil {
-		return c.refuse(path, line, *refused)
-	}
-	return nil
-}
-
-func (c *checker) list(s *schema, path string, n ast.Node, line int) error {
-	list, ok := n.(*ast.SequenceNode)
-	if !ok {
-		return c.refuse(path, line, refusal{CodeWrongType, shown(n) + " is not a list", "a list of maps"})
-	}
-	for i, item := range list.Values {
-		if err := c.value(s.items, fmt.Sprintf("%s[%d]", path, i), item, item.GetToken().Position.Line); err != nil {
-			return err
+		c.mapping(s, path, n, line)
+	default:
+		if refused := s.key.check(n); refused != nil {
+			c.refuse(path, line, *refused)
 		}
 	}
-	return nil
 }
 
-func (c *checker) mapping(s *schema, path string, n ast.Node, line int) error {
+func (c *checker) list(s *schema, path string, n ast.Node, line int) {
+	list, ok := n.(*ast.SequenceNode)
+	if !ok {
+		c.refuse(path, line, refusal{CodeWrongType, shown(n) + " is not a list", "a list of maps"})
+		return
+	}
+	for i, item := range list.Values {
+		c.value(s.items, fmt.Sprintf("%s[%d]", path, i), item, item.GetToken().Position.Line)
+	}
+}
+
+func (c *checker) mapping(s *schema, path string, n ast.Node, line int) {
 	m, ok := n.(*ast.MappingNode)
 	if !ok {
-		return c.refuse(path, line, refusal{CodeWrongType, shown(n) + " is not a map", s.keysAllowed()})
+		c.refuse(path, line, refusal{CodeWrongType, shown(n) + " is not a map", s.keysAllowed()})
+		return
 	}
 	seen := map[string]bool{}
 	for _, pair := range m.Values {
-		if err := c.pair(s, path, pair, seen); err != nil {
-			return err
-		}
+		c.pair(s, path, pair, seen)
 	}
 	for _, name := range s.names {
 		if k := s.fields[name].key; k != nil && k.Required && !seen[name] {
-			return c.refuse(join(path, name), line, refusal{CodeRequired, "is missing", k.Allowed()})
+			c.refuse(join(path, name), line, refusal{CodeRequired, "is missing", k.Allowed()})
 		}
 	}
-	return nil
 }
 
-func (c *checker) pair(s *schema, path string, pair *ast.MappingValueNode, seen map[string]bool) error {
+func (c *checker) pair(s *schema, path string, pair *ast.MappingValueNode, seen map[string]bool) {
 	line := pair.Key.GetToken().Position.Line
 	key, ok := pair.Key.(*ast.StringNode)
 	if !ok {
-		return c.refuse(join(path, pair.Key.GetToken().Value), line, refusal{CodeWrongType, "the key is not text (put it in quotes)", s.keysAllowed()})
+		c.refuse(join(path, pair.Key.GetToken().Value), line, refusal{CodeWrongType, "the key is not text (put it in quotes)", s.keysAllowed()})
+		return
 	}
 	inner := join(path, key.Value)
 	if seen[key.Value] {
-		return c.refuse(inner, line, refusal{CodeDuplicateKey, "is given twice", "once"})
+		c.refuse(inner, line, refusal{CodeDuplicateKey, "is given twice", "once"})
+		return
 	}
 	seen[key.Value] = true
 	next := s.fields[key.Value]
 	if next == nil && s.any != nil {
 		if !keyForms[s.open].fits(key.Value) {
-			return c.refuse(inner, line, refusal{CodeOutOfBounds, fmt.Sprintf("the key %q is not allowed", cut(key.Value)), keyForms[s.open].allowed})
+			c.refuse(inner, line, refusal{CodeOutOfBounds, fmt.Sprintf("the key %q is not allowed", cut(key.Value)), keyForms[s.open].allowed})
+			return
 		}
 		next = s.any
 	}
 	if next == nil {
-		return c.refuse(inner, line, refusal{CodeUnknownKey, "unknown key", s.keysAllowed()})
+		c.refuse(inner, line, refusal{CodeUnknownKey, "unknown key", s.keysAllowed()})
+		return
 	}
 	c.places[inner] = place{line, pair.Value}
 	c.order = append(c.order, inner)
-	return c.value(next, inner, pair.Value, line)
+	c.value(next, inner, pair.Value, line)
 }
 
 func (s *schema) keysAllowed() string {

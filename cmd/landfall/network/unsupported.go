@@ -39,6 +39,7 @@ var later = []feature{
 	{Key: "line.notifySeconds"},
 	{Key: "line.drainPerSecond"},
 	{Key: "line.maxBypass"},
+	{Key: "triggers.command.aliases"},
 	{Key: "routing.lobbies"},
 	{Key: "routing.stickyReturn"},
 	{Key: "routing.crossServerPerSecond"},
@@ -52,20 +53,18 @@ var later = []feature{
 }
 
 // unsupported refuses a file that relies on one of the refused features.
-func (n *Network) unsupported() error {
-	if n.Store.Mode == "embedded" && n.Store.Replicas == 3 {
-		return n.at(CodeNotYet, "store.replicas", "three copies of an embedded store are not in this version; allowed: 1, or store.mode: external")
+func (j *judge) unsupported() {
+	if j.Store.Mode == "embedded" && j.Store.Replicas == 3 {
+		j.fault(CodeNotYet, "store.replicas", "three copies of an embedded store are not in this version; allowed: 1, or store.mode: external")
 	}
-	if n.Store.Carrier != "" && strings.Contains(n.Store.URL, "tls://") {
-		return n.at(CodeNotYet, "store.url", "TLS of an embedded store is not in this version; allowed: nats:// on a loopback address")
+	if j.Store.Carrier != "" && strings.Contains(j.Store.URL, "tls://") {
+		j.fault(CodeNotYet, "store.url", "TLS of an embedded store is not in this version; allowed: nats:// on a loopback address")
 	}
 	for _, f := range refused {
-		if paths := n.asks(f); len(paths) > 0 {
-			p := paths[0]
-			return n.at(CodeNotYet, p, "%s is not in this version; allowed: %s", shown(n.checked.places[p].value), f.Remedy)
+		for _, path := range j.asks(f) {
+			j.fault(CodeNotYet, path, "%s is not in this version; allowed: %s", shown(j.checked.places[path].value), f.Remedy)
 		}
 	}
-	return nil
 }
 
 // NotYet lists, in the order of the file, the keys it sets which this version accepts without acting on them.
