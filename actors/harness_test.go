@@ -131,11 +131,11 @@ func (p *tap) hold(b events.Bucket) (release func()) {
 }
 
 func (p *tap) Tail(ctx context.Context, b events.Bucket, from events.TailStart, f events.Follower) error {
-	return p.Client.Tail(ctx, b, from, heldFollower{Follower: f, p: p, bucket: b})
+	return p.Client.Tail(ctx, b, from, heldFollower{LiveFollower: f.(events.LiveFollower), p: p, bucket: b})
 }
 
 type heldFollower struct {
-	events.Follower
+	events.LiveFollower
 	p      *tap
 	bucket events.Bucket
 }
@@ -147,7 +147,7 @@ func (h heldFollower) Record(r events.Record) error {
 	if ch != nil {
 		<-ch
 	}
-	return h.Follower.Record(r)
+	return h.LiveFollower.Record(r)
 }
 
 // seer is a dispatcher whose folds run and whose loops do not: nothing is written but

@@ -43,12 +43,16 @@ var Catalog = []Kind{
 var (
 	kindByType = map[string]Kind{}
 	kindByGo   = map[reflect.Type]Kind{}
+	endTypes   = map[string]bool{}
 )
 
-func init() { //nolint:gochecknoinits // the two indexes of the literal table above
+func init() { //nolint:gochecknoinits // the indexes of the literal table above
 	for _, k := range Catalog {
 		kindByType[k.Type] = k
 		kindByGo[reflect.TypeOf(k.New())] = k
+		if f, ok := k.New().(TransferFact); ok && Terminal(f) {
+			endTypes[k.Type] = true
+		}
 	}
 }
 
@@ -63,3 +67,6 @@ func KindOf(f Fact) (Kind, error) {
 
 // TypeName is the wire name of a fact, empty when it is not in the catalog.
 func TypeName(f Fact) string { return kindByGo[reflect.TypeOf(f)].Type }
+
+// TerminalType tells by the wire name alone that a fact ends its transfer.
+func TerminalType(name string) bool { return endTypes[name] }

@@ -17,6 +17,11 @@ type fold interface {
 	sight(live bool, now time.Time)
 }
 
+// settler is a fold that can do without what is over.
+type settler interface {
+	settle(key string, seq uint64, now time.Time)
+}
+
 // feed is a fold and its runner in one handle, so that a reader cannot wait on the
 // position of another fold. It is single-use.
 type feed struct {
@@ -42,7 +47,7 @@ func newFeed(v *View, b events.Bucket, f fold) *feed {
 }
 
 func (f *feed) run(ctx context.Context) error {
-	mode := events.TailAll
+	mode := events.TailLive // what is over stays in the log
 	if f.bucket == events.Fleet || f.bucket == events.Sessions || f.bucket == events.Control {
 		mode = events.TailLastPerKey // the last fact of a key is the whole state
 	}
@@ -65,6 +70,19 @@ func (f *feed) Begin(s events.StreamState, fork bool) {
 	f.set(func() { f.applied, f.live = 0, false }) // first: who waits must not find the old position on an empty fold
 	f.fold.reset(s, fork)
 	f.view.notify(Change{Bucket: f.bucket, Reset: true})
+}
+
+// Newest implements events.LiveFollower.
+func (f *feed) Newest(r events.Record) bool {
+	_, over := Over(f.view.cfg.Keys, r)
+	return !over
+}
+
+// Settled implements events.LiveFollower.
+func (f *feed) Settled(key string, seq uint64) {
+	if s, ok := f.fold.(settler); ok {
+		s.settle(key, seq, f.view.cfg.Now())
+	}
 }
 
 // Record implements events.Follower.

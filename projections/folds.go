@@ -46,6 +46,12 @@ func (f transfersFold) skip(key string, seq uint64) {
 	f.v.journeys.Skip(key, seq)
 }
 
+func (f transfersFold) settle(key string, seq uint64, now time.Time) {
+	f.v.mu.Lock()
+	defer f.v.mu.Unlock()
+	f.v.journeys.Settle(key, seq, now)
+}
+
 func (transfersFold) sight(bool, time.Time) {}
 
 func (f *sessionsFold) reset(events.StreamState, bool) { f.next = NewSessions() }

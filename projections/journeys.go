@@ -16,6 +16,9 @@ type Journeys struct {
 	active  map[events.PlayerID]*journey
 	line    *Line
 	forgot  bool // Forget has dropped somebody
+
+	settled   map[events.PlayerID]uint64 // guards of players of whom nothing else is held
+	settledAt time.Time
 }
 
 type journey struct {
@@ -36,6 +39,7 @@ func NewJourneys(first uint64) *Journeys {
 		byID:    map[events.TransferID]events.PlayerID{},
 		active:  map[events.PlayerID]*journey{},
 		line:    NewLine(),
+		settled: map[events.PlayerID]uint64{},
 	}
 }
 
@@ -130,6 +134,14 @@ func (j *Journeys) retire(p *journey) {
 	p.current = Transfer{}
 }
 
+// Settle says where the guard of a player stands with whom nothing is under way, and of
+// whom nothing else is known.
+func (j *Journeys) Settle(key string, seq uint64, now time.Time) {
+	if player, _, err := events.ParseTransferKey(key); err == nil {
+		j.settled[player], j.settledAt = seq, now
+	}
+}
+
 // Skip moves a player's guard over a message that is no fact.
 func (j *Journeys) Skip(key string, seq uint64) {
 	if player, transfer, err := events.ParseTransferKey(key); err == nil {
@@ -142,8 +154,9 @@ func (j *Journeys) Skip(key string, seq uint64) {
 func (j *Journeys) player(id events.PlayerID) *journey {
 	p, ok := j.players[id]
 	if !ok {
-		p = &journey{}
+		p = &journey{last: j.settled[id]}
 		j.players[id] = p
+		delete(j.settled, id)
 	}
 	return p
 }
@@ -165,7 +178,8 @@ func (p *journey) ended(id events.TransferID) bool {
 	return false
 }
 
-// Forget drops players who have no active transfer and whose last fact was seen before t.
+// Forget drops players who have no active transfer and whose last fact was seen, or who
+// were settled, before t.
 // Their guard is then unknown: the store names it on the first conflict.
 func (j *Journeys) Forget(t time.Time) {
 	for id, p := range j.players {
@@ -177,6 +191,9 @@ func (j *Journeys) Forget(t time.Time) {
 		}
 		delete(j.players, id)
 		j.forgot = true
+	}
+	if len(j.settled) > 0 && j.settledAt.Before(t) {
+		j.settled, j.forgot = map[events.PlayerID]uint64{}, true
 	}
 }
 
@@ -204,7 +221,7 @@ func (p Player) Find(id events.TransferID) *Transfer {
 func (j *Journeys) Player(id events.PlayerID) Player {
 	p, ok := j.players[id]
 	if !ok {
-		return Player{}
+		return Player{Guard: j.settled[id]}
 	}
 	out := Player{Guard: p.last, Done: p.done}
 	if p.busy() {
