@@ -77,6 +77,37 @@ func (b *Backend) Asked(p Player, where string) {
 	})
 }
 
+// Cancelled implements WorldEvents.
+func (b *Backend) Cancelled(p Player) {
+	b.background(func(ctx context.Context) {
+		key, args := "", []events.Arg(nil)
+		switch a := b.Cancel(ctx, p.ID); a.Code {
+		case events.OK:
+			return // the dispatcher tells the player
+		case events.NotKnown:
+			key = "transfer.none"
+		default:
+			key, args = "refused."+string(a.Code), []events.Arg{{Name: "detail", Value: a.Detail}}
+		}
+		if err := b.cfg.World.Tell(ctx, p, b.text(key, args)); err != nil {
+			b.logger.Warn("answer not shown", "player", p.ID, "error", err)
+		}
+	})
+}
+
+// Cancel ends the transfer of a player who is here, by the player's will; see
+// events.CancelAsk. TRANSPORT_DOWN when no dispatcher answered within 3 s.
+func (b *Backend) Cancel(ctx context.Context, player events.PlayerID) events.Answer {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	l := b.life.Load()
+	a, err := ask[events.Answer](ctx, l.Identity, b.cfg.Bus, events.AskOf(l.Source.ID, events.VerbCancel), events.CancelAsk{Player: player})
+	if err != nil {
+		return events.Answer{Code: events.TransportDown, Detail: err.Error()}
+	}
+	return a
+}
+
 // answerAsked gives the message that answers a player. What is not a place is refused here,
 // with what the player wrote: it never becomes another wish.
 func (b *Backend) answerAsked(ctx context.Context, p Player, where string) (string, []events.Arg) {

@@ -2,6 +2,8 @@ package actors
 
 import (
 	"context"
+	"math"
+	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -23,6 +25,9 @@ func (d *Dispatcher) serveAsks(ctx context.Context, g *errgroup.Group) {
 	serve(events.VerbRequest, answerWith(d.Identity, fromBackend(events.VerbRequest), refuseRequest, d.answerRequest))
 	serve(events.VerbArrived, answerWith(d.Identity, fromBackend(events.VerbArrived), refuseArrived, d.answerArrived))
 	serve(events.VerbPlaced, answerWith(d.Identity, fromBackend(events.VerbPlaced), refusePlain, d.answerPlaced))
+	serve(events.VerbCancel, answerWith(d.Identity, fromBackend(events.VerbCancel), refusePlain, func(ctx context.Context, from events.HostID, q events.CancelAsk) events.Answer {
+		return d.CancelFor(ctx, q.Player, from)
+	}))
 	serve(events.VerbState, answerWith(d.Identity, fromBackend(events.VerbState), refuseState, d.answerState))
 }
 
@@ -70,6 +75,9 @@ func (d *Dispatcher) Open(ctx context.Context, q events.RequestAsk, origin event
 	c := Request{Transfer: q.Transfer, Origin: origin, Fact: events.Requested{
 		Trigger: q.Trigger, Wish: q.Wish, Origin: origin, Name: q.Name, NativeID: q.NativeID, Bypass: q.Bypass, Wait: q.Wait,
 	}}
+	if refusal := d.refuseFull(q); refusal != nil {
+		return refuseRequest(refusal)
+	}
 	for range 3 {
 		done, refusal, err := d.writeFresh(ctx, q.Player, c)
 		if err != nil {
@@ -87,6 +95,20 @@ func (d *Dispatcher) Open(ctx context.Context, q events.RequestAsk, origin event
 		}
 	}
 	return refuseRequest(events.Refuse(events.AlreadyMoving, "the transfer under way changed meanwhile: ask again"))
+}
+
+// refuseFull refuses a new request that nobody can serve now when nobody more may wait. Who
+// is in line already is not new.
+func (d *Dispatcher) refuseFull(q events.RequestAsk) *events.Refusal {
+	p, rules := d.view.Player(q.Player), d.lineRules.Load()
+	if p.Active != nil || p.Find(q.Transfer) != nil || q.Bypass || !rules.Enabled || d.view.Ahead(math.MaxUint64) < rules.MaxSize {
+		return nil
+	}
+	session, _ := d.view.Session(q.Player)
+	if d.anyTurn(projections.Queued{InLine: projections.InLine{Place: math.MaxUint64, Wish: q.Wish}, Session: session}) {
+		return nil
+	}
+	return events.Refuse(events.LineFull, strconv.Itoa(rules.MaxSize)+" wait already")
 }
 
 // supersede ends the active transfer in favour of another wish.
@@ -114,6 +136,29 @@ func (d *Dispatcher) activeOr(q events.RequestAsk, refusal *events.Refusal) even
 		return refuseRequest(refusal)
 	}
 	return events.RequestAnswer{Code: events.Active, Transfer: t.ID, Place: t.Place, State: string(t.Phase), Detail: string(t.Code)}
+}
+
+// CancelFor ends a player's transfer by the player's will, wherever it stands in line; see
+// events.CancelAsk. origin is the backend that asks, empty for the API.
+func (d *Dispatcher) CancelFor(ctx context.Context, player events.PlayerID, origin events.HostID) events.Answer {
+	before := d.standing(player)
+	if origin != "" && (!before.HasSession || !before.Session.Open || before.Session.Server != origin) {
+		return events.Answer{Code: events.NotHere, Detail: "the newest session does not name " + string(origin)}
+	}
+	if before.Active == nil {
+		return events.Answer{Code: events.NotKnown}
+	}
+	done, refusal, err := d.writeFresh(ctx, player, Cancel{Transfer: before.Active.ID, Code: events.Cancel})
+	switch {
+	case err != nil:
+		return refusePlain(transportDown(err))
+	case refusal == nil:
+		d.follow(*before.Active, done)
+		return events.Answer{Code: events.OK}
+	case refusal.Code == events.AlreadyMoving:
+		return refusePlain(refusal)
+	}
+	return events.Answer{Code: events.NotKnown, Detail: refusal.Detail}
 }
 
 // answerArrived says what to do with a player who joined: PLACE only after the arrival

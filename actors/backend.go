@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -31,6 +32,9 @@ type BackendConfig struct {
 	Adapter   string // what stands behind World
 	Version   string
 	Messages  Messages
+	// Pace is how many places are given in a second to those who wait in line; up to a
+	// second's worth at once. 0: as many as are asked for.
+	Pace float64
 	// Allowed tells that players may be sent to an address, whoever asks.
 	Allowed func(address string) bool
 	// HeartbeatEvery is 1 s when zero.
@@ -53,6 +57,7 @@ type Backend struct {
 	missed   bool          // the game server was once found not to answer
 	reborn   chan struct{} // the game server was restarted: a new life begins
 	leaving  atomic.Bool
+	paced    atomic.Uint64 // bits of the pace
 	messages atomic.Pointer[Messages]
 	tasks    tasks
 	beatSoon chan struct{}
@@ -62,8 +67,9 @@ type Backend struct {
 // life is one life of the backend: of this process or of the game server, whichever is shorter.
 type life struct {
 	Identity
-	pool *pool
-	ctx  context.Context
+	pool  *pool
+	slots *arbiter
+	ctx   context.Context
 }
 
 // presence is one player on the server.
@@ -93,6 +99,7 @@ func NewBackend(cfg BackendConfig) (*Backend, error) {
 		present: map[events.PlayerID]*presence{}, moves: map[events.PlayerID]*move{},
 		reborn: make(chan struct{}, 1), beatSoon: make(chan struct{}, 1),
 	}
+	b.SetPace(cfg.Pace)
 	b.SetMessages(cfg.Messages)
 	return b, nil
 }
@@ -119,7 +126,7 @@ func (b *Backend) Run(ctx context.Context) error {
 func (b *Backend) newLife(ctx context.Context, inc events.Incarnation) *life {
 	id := b.cfg.Identity
 	id.Source.Incarnation = inc
-	return &life{Identity: id, pool: newPool(b.cfg.Regions), ctx: ctx}
+	return &life{Identity: id, pool: newPool(b.cfg.Regions), slots: newArbiter(b.pace(), b.cfg.Now), ctx: ctx}
 }
 
 // runLife serves one life; nil means that the game server was restarted.
@@ -128,6 +135,7 @@ func (b *Backend) runLife(ctx context.Context, inc events.Incarnation) error {
 	defer end()
 	l := b.newLife(lifeCtx, inc)
 	defer l.pool.close()
+	defer l.slots.close()
 	b.life.Store(l)
 	g, groupCtx := errgroup.WithContext(lifeCtx)
 	g.Go(func() error {
@@ -181,6 +189,16 @@ func (b *Backend) serve(ctx context.Context, l *life) error {
 func refuseReserve(r *events.Refusal) events.ReserveAnswer {
 	return events.ReserveAnswer{Code: r.Code, Detail: r.Detail}
 }
+
+// SetPace changes how many places are given in a second. It does not block.
+func (b *Backend) SetPace(perSecond float64) {
+	b.paced.Store(math.Float64bits(perSecond))
+	if l := b.life.Load(); l != nil {
+		l.slots.setRate(perSecond)
+	}
+}
+
+func (b *Backend) pace() float64 { return math.Float64frombits(b.paced.Load()) }
 
 // SetMessages replaces the texts for players: those said from now on follow it. It does not block.
 func (b *Backend) SetMessages(m Messages) { b.messages.Store(&m) }

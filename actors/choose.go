@@ -21,6 +21,8 @@ type question struct {
 	pledged  func(*projections.Backend, string) int // promised since the heartbeat, in a region
 	memories *memories                              // of picks and distances; nil: none
 	policy   Policy
+	turn     turn // whether it is the player's turn to ask there; nil: everywhere
+	fresh    bool // a destination that keeps nothing may look for a place
 	now      time.Time
 	stale    time.Duration
 }
@@ -137,9 +139,15 @@ func (r *ranking) admit(q *question, p *policy, b *projections.Backend) events.C
 		if q.wish.Region != "" && q.wish.Region != x.Name || q.wish.World != "" && q.wish.World != x.World {
 			continue
 		}
-		if kept == 0 {
+		if kept == 0 && !q.fresh {
 			code = events.NoneKept
 			continue
+		}
+		if q.turn != nil {
+			if refused := q.turn(b, x); refused != "" {
+				code = refused
+				continue
+			}
 		}
 		r.cands = append(r.cands, choice{backend: b, region: x.Name, kept: kept, row: len(r.cands), tier: p.tier(q, b)})
 	}

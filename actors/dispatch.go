@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"slices"
 
 	"github.com/landfall/landfall/events"
 	"github.com/landfall/landfall/projections"
@@ -13,9 +14,9 @@ const minTransferProtocol = 766
 // dispatch chooses a destination and reserves there; without one the transfer is parked in line.
 func (d *Dispatcher) dispatch(ctx context.Context, s Standing) bool {
 	t := *s.Active
+	defer d.line.dispatched(t.ID)
 	if s.Controls.Killed {
-		d.line.park(t)
-		return false
+		return d.killed(ctx, s)
 	}
 	if p := s.Session.Protocol; p > 0 && p < minTransferProtocol && s.Session.Kind != events.KindRelay {
 		return d.finish(ctx, s, Fail{Transfer: t.ID, Code: events.ClientTooOld, In: openPhases})
@@ -27,9 +28,10 @@ func (d *Dispatcher) dispatch(ctx context.Context, s Standing) bool {
 	if r.attempts >= d.timing.MaxRetries {
 		return d.afterRetries(ctx, s, r)
 	}
-	if d.line.before(t) {
-		return d.wait(ctx, s, d.behindOthers())
+	if t.Request.Bypass {
+		return d.dispatchBypass(ctx, s, r)
 	}
+	r.turn = d.turnOf(t)
 	won, decision, ok := d.reserveBest(ctx, s, r, false)
 	if !ok {
 		return false
@@ -41,12 +43,34 @@ func (d *Dispatcher) dispatch(ctx context.Context, s Standing) bool {
 	return d.nobody(ctx, s, decision)
 }
 
-// behindOthers is the decision not to look for a destination: others wait for the same.
-func (d *Dispatcher) behindOthers() events.Decision {
-	return events.Decision{
-		Policy: d.policy.Load().Name(), Candidates: []events.Candidate{},
-		Filtered: []events.Filtered{{Code: events.Waiting, Count: 1, Examples: []string{}}},
+// killed keeps a transfer's place while transfers are switched off; who does not wait ends.
+func (d *Dispatcher) killed(ctx context.Context, s Standing) bool {
+	t := *s.Active
+	if t.Request.Bypass {
+		return d.finish(ctx, s, Fail{Transfer: t.ID, Code: events.KillSwitch, In: openPhases})
 	}
+	d.line.park(t)
+	return false
+}
+
+// dispatchBypass asks for a place ahead of the line, which may be looked for freshly. It
+// never waits.
+func (d *Dispatcher) dispatchBypass(ctx context.Context, s Standing, r *run) bool {
+	t := *s.Active
+	r.turn, r.fresh, r.until = d.boundOf(), true, d.Now().Add(d.timing.AttemptTimeout)
+	won, decision, ok := d.reserveBest(ctx, s, r, false)
+	if !ok || won {
+		return ok
+	}
+	d.runs.end(t.ID)
+	code := events.NoCandidate
+	switch {
+	case permanent(decision):
+		code = events.RegionMissing
+	case slices.ContainsFunc(decision.Filtered, func(f events.Filtered) bool { return f.Code == events.BypassBound }):
+		code = events.BypassBound
+	}
+	return d.finish(ctx, s, Fail{Transfer: t.ID, Code: code, Decision: &decision, In: openPhases})
 }
 
 // afterRetries ends a dispatch that has used its attempts. When it was the origin that
@@ -57,7 +81,7 @@ func (d *Dispatcher) afterRetries(ctx context.Context, s Standing, r *run) bool 
 	if r.refusal != "" {
 		return d.finish(ctx, s, Fail{Transfer: t.ID, Code: events.MoveRefused, Detail: r.refusal, In: openPhases})
 	}
-	if t.Request.Wish.Pin != "" && !t.Request.Wait {
+	if t.Request.Bypass || t.Request.Wish.Pin != "" && !t.Request.Wait {
 		return d.finish(ctx, s, Fail{Transfer: t.ID, Code: events.AttemptsExhausted, In: openPhases})
 	}
 	_, decision := choose(d.question(s, r), r.snapshot)
@@ -77,9 +101,16 @@ func (d *Dispatcher) nobody(ctx context.Context, s Standing, decision events.Dec
 	return d.wait(ctx, s, decision)
 }
 
-// wait parks a transfer. That nobody can serve it is a fact once; later it is only so.
+// wait parks a transfer, if the rules of the line let it. That nobody can serve it is a fact
+// once; later it is only so, and who is in line is never too many.
 func (d *Dispatcher) wait(ctx context.Context, s Standing, decision events.Decision) bool {
-	t := *s.Active
+	t, rules := *s.Active, d.lineRules.Load()
+	switch {
+	case !rules.Enabled:
+		return d.finish(ctx, s, Fail{Transfer: t.ID, Code: events.NoCandidate, Decision: &decision, In: openPhases})
+	case !t.Waitlisted && d.view.Ahead(t.Place) >= rules.MaxSize:
+		return d.finish(ctx, s, Fail{Transfer: t.ID, Code: events.LineFull, Decision: &decision, In: openPhases})
+	}
 	d.line.park(t)
 	if t.Waitlisted {
 		return false
@@ -96,7 +127,7 @@ func (d *Dispatcher) question(s Standing, r *run) question {
 	return question{
 		wish: s.Active.Request.Wish, protocol: s.Session.Protocol, home: s.Session.Server, last: lastPlace(s.Done),
 		exclude: d.runs.excluded(r, d.Now()), drained: s.Controls.IsDrained, pledged: d.view.Pledged,
-		memories: &d.memories, policy: *d.policy.Load(), now: d.Now(), stale: d.timing.Stale,
+		memories: &d.memories, policy: *d.policy.Load(), turn: r.turn, fresh: r.fresh, now: d.Now(), stale: d.timing.Stale,
 	}
 }
 
@@ -106,13 +137,13 @@ func (d *Dispatcher) reserveBest(ctx context.Context, s Standing, r *run, inLogi
 	t := *s.Active
 	for ctx.Err() == nil {
 		ranked, decision := choose(d.question(s, r), r.snapshot)
-		if len(ranked) == 0 {
+		if len(ranked) == 0 || r.over(d.Now()) {
 			return false, decision, true
 		}
 		d.notePick(ranked[0].backend.Server)
 		answer, sig, code := d.askReserve(ctx, t, ranked[0])
 		if code != events.Promised {
-			d.noteRefusal(r, ranked[0].backend.Server, code)
+			d.noteRefusal(r, ranked[0], answer, code)
 			continue
 		}
 		r.attempts++
@@ -148,6 +179,7 @@ func (d *Dispatcher) askReserve(ctx context.Context, t projections.Transfer, c c
 	answer, sig, err := askSigned[events.ReserveAnswer](ctx, d.Identity, d.bus, events.ToBackend(c.backend.Server, events.VerbReserve), events.ReserveAsk{
 		Player: t.Player, Name: t.Request.Name, Transfer: t.ID, Attempt: t.Attempts + 1, Place: t.Place,
 		Region: c.region, World: t.Request.Wish.World, TTLMs: d.timing.TTL.Milliseconds(), Incarnation: c.backend.Incarnation,
+		Fresh: t.Request.Bypass,
 	})
 	if err != nil {
 		d.logger.Warn("destination did not answer", "server", c.backend.Server, "error", err)
@@ -156,10 +188,22 @@ func (d *Dispatcher) askReserve(ctx context.Context, t projections.Transfer, c c
 	return answer, sig, answer.Code
 }
 
-// noteRefusal excludes a destination for this dispatch; a fault of its own also cools it down.
-func (d *Dispatcher) noteRefusal(r *run, server events.HostID, code events.Code) {
+// noteRefusal excludes a destination for this dispatch. A fault of its own also cools it
+// down; that it has nothing to give, or not yet, is none: it corrects what is known of it.
+func (d *Dispatcher) noteRefusal(r *run, c choice, answer events.ReserveAnswer, code events.Code) {
+	server := c.backend.Server
 	r.exclude[server] = code
-	if code != events.NoCoordinate && code != events.Full {
+	beat := uint64(0)
+	if b := d.view.Fleet().Backend(server); b != nil {
+		beat = b.Seq
+	}
+	switch code {
+	case events.NoCoordinate:
+		d.line.correct(projections.Spot{Server: server, Region: c.region}, correction{beat: beat, kept: answer.Kept})
+	case events.Full:
+		d.line.correct(projections.Spot{Server: server}, correction{beat: beat})
+	case events.Paced:
+	default:
 		d.runs.coolDown(server, d.Now().Add(d.timing.Cooldown))
 	}
 }

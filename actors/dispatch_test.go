@@ -170,12 +170,13 @@ func TestReserveUnknownKeepsThePromise(t *testing.T) {
 // does not; either is not asked again in the same dispatch.
 func TestRunCooldown(t *testing.T) {
 	dispatching(t, func(t *testing.T, _ context.Context, s *seer, _ *quay) {
+		b := choice{backend: &projections.Backend{BackendBeat: events.BackendBeat{Server: "b"}}, region: "x"}
 		for code, cools := range map[events.Code]bool{
-			events.NoCoordinate: false, events.Full: false, events.NoAnswer: true, events.NotReady: true, events.Unsafe: true, events.WrongIncarnation: true,
+			events.Paced: false, events.NoCoordinate: false, events.Full: false, events.NoAnswer: true, events.NotReady: true, events.Unsafe: true, events.WrongIncarnation: true,
 		} {
 			s.runs.init()
 			r := s.runs.get(first, s.view.Fleet())
-			s.noteRefusal(r, "b", code)
+			s.noteRefusal(r, b, events.ReserveAnswer{}, code)
 			if got := s.runs.excluded(r, s.Now())["b"]; got != code {
 				t.Errorf("%s: excluded as %q in its own dispatch", code, got)
 			}

@@ -24,6 +24,8 @@ type DispatcherConfig struct {
 	Timing Timing
 	// Policy says which destination is chosen; the zero Policy is the shipped one.
 	Policy Policy
+	// Line says how players wait; the zero value takes the shipped rules.
+	Line LineRules
 	// Kind is how players are held: KindEdge (they connect to us) or KindDirect (no front of
 	// ours; Local names the backend whose players this dispatcher holds).
 	Kind  events.SessionKind
@@ -61,9 +63,11 @@ type Dispatcher struct {
 	runs   runs
 	count  counters
 
-	policy   atomic.Pointer[Policy]
-	memories memories
-	collided map[string]bool // regions that were warned of
+	policy    atomic.Pointer[Policy]
+	lineRules atomic.Pointer[LineRules]
+	notices   notices
+	memories  memories
+	collided  map[string]bool // regions that were warned of
 
 	tasks tasks
 }
@@ -101,6 +105,8 @@ func NewDispatcher(cfg DispatcherConfig) (*Dispatcher, error) {
 	d.runs.init()
 	d.memories.init()
 	d.SetPolicy(cfg.Policy)
+	d.SetLine(cfg.Line)
+	d.notices.init()
 	d.setState(events.Starting)
 	d.view = projections.NewView(projections.Config{
 		Log: cfg.Log, Keys: cfg.Keys, Logger: d.logger, Now: cfg.Now, Changed: d.changed, Problem: d.problem,
@@ -145,6 +151,7 @@ func (d *Dispatcher) runLoops(ctx context.Context) error {
 	g.Go(func() error { return d.work.run(ctx, d.attend) })
 	g.Go(func() error { return d.sweep(ctx) })
 	g.Go(func() error { return d.runLine(ctx) })
+	g.Go(func() error { return d.runNotices(ctx) })
 	g.Go(func() error { return d.beats(ctx) })
 	d.serveAsks(ctx, g)
 	d.hearNews(ctx, g)
@@ -168,6 +175,7 @@ func (d *Dispatcher) changed(c projections.Change) {
 		if d.view.Ready() {
 			d.work.add(c.Player)
 		}
+		d.line.nudge()
 	case events.Fleet:
 		if c.Live || c.Seq > 0 {
 			d.line.nudge()

@@ -1,8 +1,8 @@
 package actors
 
 import (
-	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -11,23 +11,63 @@ import (
 	"github.com/landfall/landfall/projections"
 )
 
-// parked are the transfers of this dispatcher that nobody could serve: they are tried again
-// in the order of their places, whenever the fleet has changed.
+// LineRules say how players wait who cannot be served at once. The zero value takes the
+// shipped rules.
+type LineRules struct {
+	Enabled bool // false: who cannot be served at once is refused
+	MaxSize int  // who would be further back is refused; who is in line already never is
+	// Notify is how often a waiting player hears the position at least.
+	Notify time.Duration
+	// MaxBypass is how many may be given a place ahead of one who waits for the same.
+	MaxBypass int
+	// DrainPerSecond is how many places each destination gives in a second, see
+	// BackendConfig. A dispatcher does not ask for more than that; 0: as many as there are.
+	DrainPerSecond float64
+}
+
+// ShippedLineRules hold unless an operator says otherwise.
+func ShippedLineRules() LineRules {
+	return LineRules{Enabled: true, MaxSize: 1024, Notify: 5 * time.Second, MaxBypass: 3}
+}
+
+// SetLine replaces the rules of the line. It does not block; it holds from the next dispatch on.
+func (d *Dispatcher) SetLine(r LineRules) {
+	if r == (LineRules{}) {
+		r = ShippedLineRules()
+	}
+	d.lineRules.Store(&r)
+}
+
+// parked are the transfers of this dispatcher that wait for their turn, and what it knows
+// beside the log of those who wait. A cache: losing it costs a question.
 type parked struct {
-	mu     sync.Mutex
-	byID   map[events.TransferID]projections.Transfer
-	nudged chan struct{}
+	mu        sync.Mutex
+	byID      map[events.TransferID]events.PlayerID
+	heads     map[events.TransferID]time.Time // others' players who stand first somewhere, and since when
+	corrected map[projections.Spot]correction
+	calls     map[events.TransferID]chan struct{} // called up, and not yet served or parked again
+	nudged    chan struct{}
+}
+
+// correction is what a destination's own answer said of a spot; it holds until the next
+// heartbeat.
+type correction struct {
+	beat uint64 // the last heartbeat at the time of the answer
+	kept int
 }
 
 func (l *parked) init() {
-	l.byID = map[events.TransferID]projections.Transfer{}
+	l.byID = map[events.TransferID]events.PlayerID{}
+	l.heads = map[events.TransferID]time.Time{}
+	l.corrected = map[projections.Spot]correction{}
+	l.calls = map[events.TransferID]chan struct{}{}
 	l.nudged = make(chan struct{}, 1)
 }
 
 func (l *parked) park(t projections.Transfer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.byID[t.ID] = t
+	l.byID[t.ID] = t.Player
 	l.nudge()
 }
 
@@ -37,6 +77,26 @@ func (l *parked) leave(id events.TransferID) {
 	delete(l.byID, id)
 }
 
+// call takes a transfer out of the parked. The channel is closed when its dispatch has ended.
+func (l *parked) call(id events.TransferID) <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.byID, id)
+	done := make(chan struct{})
+	l.calls[id] = done
+	return done
+}
+
+// dispatched says that a dispatch has ended, whether it was called for or not.
+func (l *parked) dispatched(id events.TransferID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if done, ok := l.calls[id]; ok {
+		close(done)
+		delete(l.calls, id)
+	}
+}
+
 func (l *parked) waits(id events.TransferID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,24 +104,13 @@ func (l *parked) waits(id events.TransferID) bool {
 	return ok
 }
 
-// before tells that somebody with a lower place waits for the same.
-func (l *parked) before(t projections.Transfer) bool {
+func (l *parked) all() map[events.TransferID]events.PlayerID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, x := range l.byID {
-		if x.Place < t.Place && overlaps(x.Request.Wish, t.Request.Wish) {
-			return true
-		}
-	}
-	return false
+	return maps.Clone(l.byID)
 }
 
-// overlaps tells that one destination could serve both wishes.
-func overlaps(a, b events.Wish) bool {
-	meet := func(x, y string) bool { return x == "" || y == "" || x == y }
-	return meet(a.Region, b.Region) && meet(a.World, b.World) && meet(string(a.Pin), string(b.Pin))
-}
-
+// nudge asks for another pass. It never blocks.
 func (l *parked) nudge() {
 	select {
 	case l.nudged <- struct{}{}:
@@ -69,68 +118,129 @@ func (l *parked) nudge() {
 	}
 }
 
-// inOrder lists the parked transfers, lowest place first.
-func (l *parked) inOrder() []projections.Transfer {
+// correct takes in what a destination said when it had no place to give.
+func (l *parked) correct(at projections.Spot, c correction) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	out := make([]projections.Transfer, 0, len(l.byID))
-	for _, t := range l.byID {
-		out = append(out, t)
+	l.corrected[at] = c
+}
+
+// keptAt is what a heartbeat says of a spot, or the destination has said since.
+func (l *parked) keptAt(b *projections.Backend, r *events.RegionBeat) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	kept := r.Kept
+	for _, at := range []projections.Spot{{Server: b.Server, Region: r.Name}, {Server: b.Server}} {
+		c, ok := l.corrected[at]
+		switch {
+		case !ok:
+		case b.Seq > c.beat:
+			delete(l.corrected, at)
+		default:
+			kept = min(kept, c.kept)
+		}
 	}
-	slices.SortFunc(out, func(a, b projections.Transfer) int { return cmp.Compare(a.Place, b.Place) })
+	return kept
+}
+
+// noteHeads takes in who stands first at the spots now. A player of another dispatcher who
+// has stood there for longer than it takes to be served is not waited for any more.
+func (l *parked) noteHeads(now time.Time, first map[events.TransferID]bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id := range l.heads {
+		if !first[id] {
+			delete(l.heads, id)
+		}
+	}
+	for id := range first {
+		if _, known := l.heads[id]; !known {
+			l.heads[id] = now
+		}
+	}
+}
+
+func (l *parked) silentHeads(now time.Time, after time.Duration) map[events.TransferID]bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := map[events.TransferID]bool{}
+	for id, since := range l.heads {
+		if now.Sub(since) > after {
+			out[id] = true
+		}
+	}
 	return out
 }
 
-// linePause is the least time between two passes over the line.
-const linePause = 100 * time.Millisecond
+// linePause is the least time between two passes over the line. A pass that took long is
+// followed by a longer one: it must not take more than a tenth of a processor.
+const linePause = 20 * time.Millisecond
 
-// runLine passes over the line whenever the fleet or the controls have changed.
+// runLine passes over the line whenever the log, the fleet or the controls have changed.
 func (d *Dispatcher) runLine(ctx context.Context) error {
 	for {
 		select {
 		case <-d.line.nudged:
-			d.passLine(ctx)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if !sleep(ctx, linePause) {
+		began := d.Now()
+		d.passLine(ctx)
+		if !sleep(ctx, max(linePause, 10*d.Now().Sub(began))) {
 			return ctx.Err()
 		}
 	}
 }
 
-// passLine offers each parked transfer, in order, to the workers, as long as somebody could
-// serve it. Whoever stands behind a head that found the coordinates just taken, and could
-// use the same ones, waits for the next pass.
+// passLine calls up those of the parked whose turn has come, and those who are no longer in
+// line or no longer ours: whoever attends to them finds out.
 func (d *Dispatcher) passLine(ctx context.Context) {
-	var blocked []events.Wish
-	for _, t := range d.line.inOrder() {
-		s := d.standing(t.Player)
-		if s.Active == nil || s.Active.ID != t.ID || !inPhases(s.Active.Phase, openPhases) || !holds(s, d.Source) {
-			d.line.leave(t.ID)
-			d.work.add(t.Player)
-			continue
+	waiting := d.line.all()
+	if len(waiting) == 0 {
+		return
+	}
+	t := d.newTurns()
+	var called []projections.InLine
+	first := map[events.TransferID]bool{}
+	d.view.InOrder(func(q projections.Queued) bool {
+		_, parked := waiting[q.Transfer]
+		delete(waiting, q.Transfer)
+		ours := t.ours(q)
+		switch {
+		case parked && !ours, parked && t.open(q):
+			called = append(called, q.InLine)
+		case t.silent[q.Transfer]:
+			first[q.Transfer] = true
 		}
-		if s.Controls.Killed || slices.ContainsFunc(blocked, func(w events.Wish) bool { return overlaps(w, t.Request.Wish) }) {
-			continue
+		if t.counts(q) && t.take(q) && !ours {
+			first[q.Transfer] = true
 		}
-		ranked, _ := choose(d.question(s, &run{}), d.view.Fleet())
-		if len(ranked) > 0 && !d.serveParked(ctx, s) {
-			blocked = append(blocked, t.Request.Wish)
-		}
+		return true
+	})
+	d.line.noteHeads(d.Now(), first)
+	for _, x := range called {
+		d.callUp(ctx, x.Transfer, x.Player)
+	}
+	for id, player := range waiting {
+		d.callUp(ctx, id, player)
 	}
 }
 
-// serveParked tries to reserve for the transfer at the head; it stays parked when that fails.
-func (d *Dispatcher) serveParked(ctx context.Context, s Standing) bool {
-	t := *s.Active
-	d.runs.end(t.ID)
-	won, _, _ := d.reserveBest(ctx, s, d.runs.get(t.ID, d.view.Fleet()), false)
-	if won {
-		d.line.leave(t.ID)
-		d.work.add(t.Player)
+// callStep is how long the next in line is kept back for the one before: long enough to be
+// asked for first, and no longer, since that one's destination may not answer.
+const callStep = 3 * time.Millisecond
+
+func (d *Dispatcher) callUp(ctx context.Context, id events.TransferID, player events.PlayerID) {
+	done := d.line.call(id)
+	defer d.line.dispatched(id)
+	d.work.add(player)
+	step := time.NewTimer(callStep)
+	defer step.Stop()
+	select {
+	case <-done:
+	case <-step.C:
+	case <-ctx.Done():
 	}
-	return won
 }
 
 func inPhases(p projections.Phase, list []projections.Phase) bool { return slices.Contains(list, p) }

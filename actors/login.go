@@ -141,6 +141,7 @@ func (d *Dispatcher) nextInLogin(ctx context.Context, l Login, s Standing) Route
 		return d.routePlain(l)
 	}
 	r := d.runs.get(s.Active.ID, d.view.Fleet())
+	r.turn, r.fresh = nil, false // it was this player's turn once
 	for _, id := range l.Failed {
 		r.exclude[id] = events.Unreachable
 	}

@@ -34,7 +34,7 @@ func TestMessagesForPlayers(t *testing.T) {
 		}
 	}
 	for _, key := range []string{
-		"transfer.accepted", "transfer.active", "transfer.waiting", "transfer.position", "transfer.left", "transfer.none", "transfer.replaced", "transfer.arrived", "transfer.unconfirmed", "login.none", "login.down",
+		"transfer.accepted", "transfer.active", "transfer.waiting", "transfer.position", "transfer.none", "transfer.replaced", "transfer.arrived", "transfer.unconfirmed", "login.none", "login.down",
 	} {
 		if m[key] == "" {
 			t.Errorf("%s has no text", key)

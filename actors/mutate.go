@@ -62,7 +62,7 @@ func (d *Dispatcher) write(ctx context.Context, player events.PlayerID, c Comman
 // answered that somebody's last question a moment ago.
 func (d *Dispatcher) writeFresh(ctx context.Context, player events.PlayerID, c Command) (landed, *events.Refusal, error) {
 	for {
-		decidedOn := d.view.Player(player).Guard
+		decidedOn := d.view.Folded() // not the player's guard: an idle player's is forgotten
 		done, refusal, err := d.write(ctx, player, c)
 		if err != nil || refusal == nil {
 			return done, refusal, err
@@ -73,6 +73,9 @@ func (d *Dispatcher) writeFresh(ctx context.Context, player events.PlayerID, c C
 		}
 		if err := d.view.WaitFolded(ctx, events.Transfers, last); err != nil {
 			return done, nil, err
+		}
+		if d.view.Player(player).Guard <= decidedOn {
+			return done, refusal, nil // an idle player whom the fold has forgotten: nothing new to decide on
 		}
 	}
 }

@@ -121,6 +121,9 @@ func planOpen(s Standing, t projections.Transfer, w watch) act {
 			Fail{Transfer: t.ID, Code: events.NotArrived, Detail: "the held login ended", In: openPhases})
 	}
 	if holder {
+		if w.overGrace(s, t) {
+			return do{Cancel{Transfer: t.ID, Code: events.GraceOver}}
+		}
 		if w.timing.MaxAge > 0 && w.now.Sub(t.Seen.Requested) > w.timing.MaxAge {
 			return do{Cancel{Transfer: t.ID, Code: events.AgedOut}}
 		}
@@ -135,6 +138,13 @@ func planOpen(s Standing, t projections.Transfer, w watch) act {
 		return idle{}
 	}
 	return w.inTurn(t, false, w.now.Sub(since)-w.timing.Grace, Cancel{Transfer: t.ID, Code: events.GraceOver})
+}
+
+// overGrace tells that a player came back too late for the place, although nobody has swept
+// it meanwhile. How long the player was away is what the stored times of the close and the
+// open say; a request made since is another one.
+func (w watch) overGrace(s Standing, t projections.Transfer) bool {
+	return s.Session.Away > w.timing.Grace && t.Seen.Requested.Before(s.Session.OpenSeen)
 }
 
 var openPhases = []projections.Phase{projections.Requested, projections.Waiting}

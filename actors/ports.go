@@ -128,4 +128,6 @@ type WorldEvents interface {
 	// Asked says that a player asked for a move. where is "" for any place, "<region>", or
 	// "<server>:<region>"; see ParseWish.
 	Asked(p Player, where string)
+	// Cancelled says that a player no longer wants what was asked for.
+	Cancelled(p Player)
 }

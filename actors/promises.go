@@ -72,6 +72,26 @@ func (p *pool) take(region, world string, seats int) (string, events.Position, e
 	return best, list[0], events.OK
 }
 
+// keeps tells that something fitting is ready.
+func (p *pool) keeps(region, world string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, r := range p.regions {
+		if (region == "" || region == r.Name) && (world == "" || world == r.World) && len(p.ready[r.Name]) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// adopt takes a coordinate into the caller's hand that was found for one request.
+func (p *pool) adopt() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tally.Found++
+	p.inHand++
+}
+
 // put makes a taken coordinate ready again.
 func (p *pool) put(region string, at events.Position) {
 	p.mu.Lock()

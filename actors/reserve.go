@@ -14,11 +14,7 @@ func (b *Backend) answerReserve(ctx context.Context, l *life, q events.ReserveAs
 	if x := l.pool.find(token); x != nil {
 		return b.promised(l, x)
 	}
-	seats, refusal := b.seats(ctx, l, q)
-	if refusal != nil {
-		return b.notPromised(l, q.Region, refusal)
-	}
-	region, at, refusal := b.safeCoordinate(ctx, l, q, seats)
+	region, at, refusal := b.givePlace(ctx, l, q)
 	if refusal != nil {
 		return b.notPromised(l, q.Region, refusal)
 	}
@@ -29,14 +25,58 @@ func (b *Backend) answerReserve(ctx context.Context, l *life, q events.ReserveAs
 	return b.promised(l, x)
 }
 
+// givePlace takes a coordinate for a request: at the pace of this destination the lowest place
+// that asks goes first. Who does not wait in line does not wait here either.
+func (b *Backend) givePlace(ctx context.Context, l *life, q events.ReserveAsk) (string, events.Position, *events.Refusal) {
+	switch {
+	case q.Incarnation != l.Source.Incarnation:
+		return "", events.Position{}, events.Refuse(events.WrongIncarnation, "this is another life of "+string(l.Source.ID))
+	case q.TTLMs <= 0 || q.TTLMs > time.Hour.Milliseconds() || q.Attempt < 1 || q.Attempt > events.MaxAttempts:
+		return "", events.Position{}, events.Refuse(events.BadRequest, "ttl or attempt out of range")
+	case q.Fresh:
+		return b.placeNow(ctx, l, q)
+	case !l.pool.keeps(q.Region, q.World):
+		return "", events.Position{}, events.Refuse(events.NoCoordinate, "")
+	case !l.slots.enter(ctx, q.Place):
+		return "", events.Position{}, events.Refuse(events.Paced, "")
+	}
+	region, at, refusal := b.placeNow(ctx, l, q)
+	if refusal != nil {
+		l.slots.giveBack()
+	}
+	return region, at, refusal
+}
+
+func (b *Backend) placeNow(ctx context.Context, l *life, q events.ReserveAsk) (string, events.Position, *events.Refusal) {
+	seats, refusal := b.seats(ctx, l)
+	if refusal != nil {
+		return "", events.Position{}, refusal
+	}
+	region, at, refusal := b.safeCoordinate(ctx, l, q, seats)
+	if refusal != nil && refusal.Code == events.NoCoordinate && q.Fresh {
+		return b.freshCoordinate(ctx, l, q)
+	}
+	return region, at, refusal
+}
+
+// freshCoordinate looks for a coordinate for one player, as long as the caller waits.
+func (b *Backend) freshCoordinate(ctx context.Context, l *life, q events.ReserveAsk) (string, events.Position, *events.Refusal) {
+	for _, r := range b.cfg.Regions {
+		if q.Region != "" && q.Region != r.Name || q.World != "" && q.World != r.World {
+			continue
+		}
+		at, err := b.cfg.World.Find(ctx, r)
+		if err != nil {
+			return "", at, events.Refuse(events.NoCoordinate, err.Error())
+		}
+		l.pool.adopt()
+		return r.Name, at, nil
+	}
+	return "", events.Position{}, events.Refuse(events.NoCoordinate, "")
+}
+
 // seats tells how many players may be promised a place, or why nobody may.
-func (b *Backend) seats(ctx context.Context, l *life, q events.ReserveAsk) (int, *events.Refusal) {
-	if q.Incarnation != l.Source.Incarnation {
-		return 0, events.Refuse(events.WrongIncarnation, "this is another life of "+string(l.Source.ID))
-	}
-	if q.TTLMs <= 0 || q.TTLMs > time.Hour.Milliseconds() || q.Attempt < 1 || q.Attempt > events.MaxAttempts {
-		return 0, events.Refuse(events.BadRequest, "ttl or attempt out of range")
-	}
+func (b *Backend) seats(ctx context.Context, l *life) (int, *events.Refusal) {
 	h, err := b.cfg.World.Health(ctx)
 	if s := b.state(l, err); s == events.Starting || s == events.ShuttingDown || err != nil {
 		return 0, events.Refuse(events.NotReady, string(s))

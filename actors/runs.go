@@ -22,8 +22,14 @@ type run struct {
 	snapshot *projections.Fleet
 	attempts int
 	exclude  map[events.HostID]events.Code
-	refusal  string // why the origin last refused to move the player
+	refusal  string    // why the origin last refused to move the player
+	turn     turn      // see question
+	fresh    bool      // see question
+	until    time.Time // when it must have ended, zero: never
 }
+
+// over tells that no destination may be asked any more.
+func (r *run) over(now time.Time) bool { return !r.until.IsZero() && now.After(r.until) }
 
 func (r *runs) init() {
 	r.byID = map[events.TransferID]*run{}

@@ -121,24 +121,21 @@ func (l *Line) forgetBypasses() {
 }
 
 // Bypassed counts the bypasses that got a place at a spot although they came after the one
-// who has waited longest for it.
-func (l *Line) Bypassed(at Spot, world string) int {
-	list := l.bypasses[at]
-	if len(list) == 0 {
-		return 0
-	}
+// who has waited longest for it. waited is false when nobody waits for it.
+func (l *Line) Bypassed(at Spot, world string) (n int, waited bool) {
 	for i := range l.waiting {
-		if x := &l.waiting[i]; x.Fits(at, world) {
-			n := 0
-			for _, b := range list {
-				if b.place > x.Place {
-					n++
-				}
-			}
-			return n
+		x := &l.waiting[i]
+		if !x.Fits(at, world) {
+			continue
 		}
+		for _, b := range l.bypasses[at] {
+			if b.place > x.Place {
+				n++
+			}
+		}
+		return n, true
 	}
-	return 0
+	return 0, false
 }
 
 // Fits tells that a spot could serve the wish.
@@ -230,7 +227,7 @@ func (v *View) ETA(lane events.Wish, position int, now time.Time) (time.Duration
 }
 
 // Bypassed counts the bypasses that have passed the longest waiting of a spot.
-func (v *View) Bypassed(at Spot, world string) int {
+func (v *View) Bypassed(at Spot, world string) (n int, waited bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return v.journeys.line.Bypassed(at, world)

@@ -108,26 +108,26 @@ func TestLineCountsBypasses(t *testing.T) {
 	q.ask(4, "east")
 	q.ask(5, "")
 	q.add(3, &events.Reserved{Attempt: 1, Server: "s", Region: "east"}, noon)
-	if n := q.j.line.Bypassed(at, "w"); n != 0 {
+	if n, _ := q.j.line.Bypassed(at, "w"); n != 0 {
 		t.Errorf("%d, want none: it came first", n)
 	}
 	bypasses(6, "east")
 	bypasses(7, "east")
 	bypasses(8, "west")
-	if n := q.j.line.Bypassed(at, "w"); n != 2 {
+	if n, _ := q.j.line.Bypassed(at, "w"); n != 2 {
 		t.Errorf("%d, want 2", n)
 	}
-	if n := q.j.line.Bypassed(Spot{"s", "west"}, "w"); n != 1 {
+	if n, _ := q.j.line.Bypassed(Spot{"s", "west"}, "w"); n != 1 {
 		t.Errorf("the other lane: %d, want 1", n)
 	}
 	q.add(4, &events.Reserved{Attempt: 1, Server: "s", Region: "east"}, noon)
-	if n := q.j.line.Bypassed(at, "w"); n != 2 {
+	if n, _ := q.j.line.Bypassed(at, "w"); n != 2 {
 		t.Errorf("who waits for any place was passed as well: %d", n)
 	}
 	for _, n := range []int{2, 5} {
 		q.add(n, &events.Cancelled{Code: events.Cancel}, noon)
 	}
-	if len(q.j.line.bypasses) != 0 {
+	if _, waited := q.j.line.Bypassed(at, "w"); waited || len(q.j.line.bypasses) != 0 {
 		t.Errorf("nobody waits, and %v is remembered", q.j.line.bypasses)
 	}
 }

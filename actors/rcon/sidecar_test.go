@@ -45,6 +45,7 @@ func (h *heard) Joined(p actors.Player) {
 func (h *heard) Left(p actors.Player, reason string) {
 	h.add(strings.TrimSpace("left " + p.Name + " " + reason))
 }
+func (h *heard) Cancelled(p actors.Player)            { h.add("cancelled " + p.Name) }
 func (h *heard) Asked(p actors.Player, region string) { h.add("asked " + p.Name + " " + region) }
 
 // take returns what was heard since the last take.

@@ -10,6 +10,9 @@ import (
 // TriggerObjective is the scoreboard objective behind /trigger rtp.
 const TriggerObjective = "rtp"
 
+// LeaveValue is the number by which a player leaves the line: /trigger rtp set 99.
+const LeaveValue = 99
+
 const (
 	asked   = "@a[scores={" + TriggerObjective + "=1..}]"
 	anyone  = " players enable @a " + TriggerObjective

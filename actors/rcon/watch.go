@@ -326,6 +326,10 @@ func (w *watch) lookTriggers(ctx context.Context) error {
 		return err
 	}
 	for _, s := range scores {
+		if s.Value == LeaveValue {
+			w.h.Cancelled(w.here[s.Name])
+			continue
+		}
 		w.h.Asked(w.here[s.Name], regionOf(s.Value, w.bare, w.regions))
 	}
 	return w.triggers.settle(ctx)

@@ -163,6 +163,16 @@ func (c *Client) Ask(region string) {
 	}
 }
 
+// Cancel takes back what was asked for.
+func (c *Client) Cancel() {
+	c.mu.Lock()
+	w := c.world
+	c.mu.Unlock()
+	if w != nil {
+		w.cancel(c)
+	}
+}
+
 // Quit disconnects, and gives up a login that is under way.
 func (c *Client) Quit() {
 	c.mu.Lock()

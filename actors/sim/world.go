@@ -76,6 +76,7 @@ type happening struct {
 	reason string
 	asked  *actors.Player
 	region string
+	cancel *actors.Player
 	up     bool
 	life   int
 }
@@ -106,6 +107,8 @@ func (w *World) Run(ctx context.Context, h actors.WorldEvents) error {
 				h.Left(*what.left, what.reason)
 			case what.asked != nil:
 				h.Asked(*what.asked, what.region)
+			case what.cancel != nil:
+				h.Cancelled(*what.cancel)
 			}
 		}
 		select {
@@ -229,6 +232,14 @@ func (w *World) ask(c *Client, region string) {
 	defer w.mu.Unlock()
 	p := c.player()
 	w.report(happening{asked: &p, region: region})
+}
+
+// cancel is what a player's wish not to wait any more becomes.
+func (w *World) cancel(c *Client) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := c.player()
+	w.report(happening{cancel: &p})
 }
 
 // Health implements actors.World.

@@ -1,0 +1,202 @@
+package actors
+
+import (
+	"math"
+	"time"
+
+	"github.com/landfall/landfall/events"
+	"github.com/landfall/landfall/projections"
+)
+
+// turns says whose turn it is to ask for a place, at one moment. One walks the line in order;
+// everybody in it takes one of what each spot keeps that could serve the wish, so that at a
+// spot which keeps k the first k may ask. It is not safe for concurrent use.
+type turns struct {
+	watch  watch
+	spots  []spot
+	left   int                        // spots where something is left
+	spent  map[asker]bool             // those for whom nothing is left
+	gone   map[holder]bool            // dispatchers judged dead (or not) in this walk
+	silent map[events.TransferID]bool // not waited for any more
+}
+
+// spot is a region of a server that keeps something.
+type spot struct {
+	at       projections.Spot
+	world    string
+	min, max int  // protocols it speaks, 0: all
+	cooling  bool // not to be asked by this dispatcher now
+	pinOnly  bool // the policy sends nobody there who did not name the server
+	kept     int
+	left     int
+}
+
+// turn gives the reason why somebody must not ask for a place in a region now, or "".
+type turn func(b *projections.Backend, r *events.RegionBeat) events.Code
+
+// asker is what matters of a player in line.
+type asker struct {
+	wish     events.Wish
+	protocol int
+}
+
+type holder struct {
+	id          events.HostID
+	incarnation events.Incarnation
+}
+
+// newTurns looks at what is kept now. While transfers are switched off there is nothing.
+func (d *Dispatcher) newTurns() *turns {
+	t := &turns{watch: d.watch(), spent: map[asker]bool{}, gone: map[holder]bool{}}
+	t.silent = d.line.silentHeads(t.watch.now, d.silentAfter())
+	controls := d.view.Controls()
+	if controls.Killed {
+		return t
+	}
+	q := question{drained: controls.IsDrained, now: t.watch.now, stale: d.timing.Stale}
+	cooling := d.runs.excluded(&run{}, t.watch.now)
+	most, fixed := d.window(), d.policy.Load().rules().fixed
+	for _, b := range t.watch.fleet.Backends {
+		if refuseBackend(&q, b) != "" {
+			continue
+		}
+		for i := range b.Regions {
+			r := &b.Regions[i]
+			kept := min(d.line.keptAt(b, r)-d.view.Pledged(b, r.Name), most)
+			if kept > 0 {
+				t.spots = append(t.spots, spot{
+					at: projections.Spot{Server: b.Server, Region: r.Name}, world: r.World, min: b.ProtocolMin, max: b.ProtocolMax,
+					cooling: cooling[b.Server] != "", pinOnly: fixed != "" && fixed != b.Server, kept: kept, left: kept,
+				})
+			}
+		}
+	}
+	t.left = len(t.spots)
+	return t
+}
+
+// silentAfter is how long the first in line may go without being served although something
+// is kept: its dispatcher does not act.
+func (d *Dispatcher) silentAfter() time.Duration {
+	return 2*d.timing.AttemptTimeout + d.timing.Cooldown + time.Second
+}
+
+// window is how many may ask one spot at once: no more than it gives while they wait.
+func (d *Dispatcher) window() int {
+	rate := d.lineRules.Load().DrainPerSecond
+	if rate <= 0 {
+		return math.MaxInt
+	}
+	return int(math.Ceil(max(rate, 1) + rate*d.timing.AttemptTimeout.Seconds()))
+}
+
+func (t *turns) ours(q projections.Queued) bool {
+	return q.HasSession && q.Session.Open && q.Session.Holder == t.watch.self.ID && q.Session.HolderIncarnation == t.watch.self.Incarnation
+}
+
+// counts tells that a player in line is there to be served. Who is away, or whose dispatcher
+// is gone or does not act, is passed over and keeps the place.
+func (t *turns) counts(q projections.Queued) bool {
+	if !q.HasSession || !q.Session.Open || t.silent[q.Transfer] {
+		return false
+	}
+	h := holder{q.Session.Holder, q.Session.HolderIncarnation}
+	gone, known := t.gone[h]
+	if !known {
+		gone = t.watch.presumedDead(h.id, h.incarnation).yes
+		t.gone[h] = gone
+	}
+	return !gone
+}
+
+// open tells that it is the turn of a player of this dispatcher.
+func (t *turns) open(q projections.Queued) bool {
+	if t.left == 0 || t.spent[asker{q.Wish, q.Session.Protocol}] {
+		return false
+	}
+	for i := range t.spots {
+		if s := &t.spots[i]; s.left > 0 && !s.cooling && s.fits(q) {
+			return true
+		}
+	}
+	return false
+}
+
+// take counts a player who is before others. It reports whether the player is the first
+// somewhere.
+func (t *turns) take(q projections.Queued) (first bool) {
+	who := asker{q.Wish, q.Session.Protocol}
+	if t.left == 0 || t.spent[who] {
+		return false
+	}
+	found := false
+	for i := range t.spots {
+		s := &t.spots[i]
+		if s.left == 0 || !s.fits(q) {
+			continue
+		}
+		found = true
+		first = first || s.left == s.kept
+		if s.left--; s.left == 0 {
+			t.left--
+		}
+	}
+	t.spent[who] = !found
+	return first
+}
+
+func (s *spot) fits(q projections.Queued) bool {
+	p := q.Session.Protocol
+	speaks := p == 0 || s.min == 0 || p >= s.min && p <= s.max
+	return speaks && q.Fits(s.at, s.world) && (!s.pinOnly || q.Wish.Pin != "")
+}
+
+// turnOf says where it is a transfer's turn to ask, now. It gives nil when there is no line:
+// then nobody waits for anybody.
+func (d *Dispatcher) turnOf(p projections.Transfer) turn {
+	if !d.lineRules.Load().Enabled {
+		return nil
+	}
+	t := d.turnsBefore(p.Place)
+	open := make(map[projections.Spot]bool, len(t.spots))
+	for i := range t.spots {
+		open[t.spots[i].at] = t.spots[i].left > 0
+	}
+	return func(b *projections.Backend, r *events.RegionBeat) events.Code {
+		if open[projections.Spot{Server: b.Server, Region: r.Name}] {
+			return ""
+		}
+		return events.Waiting
+	}
+}
+
+// turnsBefore is what is left when everybody before a place has taken one.
+func (d *Dispatcher) turnsBefore(place uint64) *turns {
+	t := d.newTurns()
+	d.view.InOrder(func(q projections.Queued) bool {
+		if q.Place >= place || t.left == 0 {
+			return false
+		}
+		if t.counts(q) {
+			t.take(q)
+		}
+		return true
+	})
+	return t
+}
+
+// anyTurn tells that somebody would be served at once.
+func (d *Dispatcher) anyTurn(q projections.Queued) bool { return d.turnsBefore(q.Place).open(q) }
+
+// boundOf says where a transfer that does not wait may ask: not where as many have passed
+// those who do as may.
+func (d *Dispatcher) boundOf() turn {
+	most := d.lineRules.Load().MaxBypass
+	return func(b *projections.Backend, r *events.RegionBeat) events.Code {
+		passed, waited := d.view.Bypassed(projections.Spot{Server: b.Server, Region: r.Name}, r.World)
+		if waited && passed >= most {
+			return events.BypassBound
+		}
+		return ""
+	}
+}
