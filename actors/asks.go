@@ -72,6 +72,9 @@ func (d *Dispatcher) awaitSession(ctx context.Context, player events.PlayerID, s
 
 // Open opens a transfer, or says what stands in its way. origin is empty for the API.
 func (d *Dispatcher) Open(ctx context.Context, q events.RequestAsk, origin events.HostID) events.RequestAnswer {
+	if a, over := d.outcome(ctx, q); over {
+		return a
+	}
 	c := Request{Transfer: q.Transfer, Origin: origin, Fact: events.Requested{
 		Trigger: q.Trigger, Wish: q.Wish, Origin: origin, Name: q.Name, NativeID: q.NativeID, Bypass: q.Bypass, Wait: q.Wait,
 	}}
@@ -236,7 +239,8 @@ func (d *Dispatcher) answerPlaced(ctx context.Context, from events.HostID, q eve
 		}
 		return events.Answer{Code: events.OK}
 	}
-	if t := d.view.Player(q.Player).Find(q.Token.Transfer); t != nil && t.Phase == projections.Completed {
+	t := d.view.Player(q.Player).Find(q.Token.Transfer)
+	if t != nil && t.Phase == projections.Completed || t == nil && d.completedBefore(ctx, q.Player, q.Token) {
 		return events.Answer{Code: events.OK} // its first answer was lost
 	}
 	return refusePlain(refusal)

@@ -56,13 +56,21 @@ func (d *Dispatcher) byToken(ctx context.Context, l Login) (projections.Transfer
 	var found projections.Transfer
 	hold, cancel := context.WithTimeout(ctx, d.timing.LoginHold)
 	defer cancel()
-	known := false
+	known, spent, owner := false, false, l.Player
+	if _, held := d.view.Transfer(l.Token.Transfer); !held {
+		_, spent, _ = d.ending(hold, l.Player, l.Token.Transfer) // if nobody can say, it is waited for
+	}
 	d.wakeup.until(hold, l.Player, func() bool {
 		found, known = d.view.Transfer(l.Token.Transfer)
-		return known && claimShows(found, l.Token)
+		return spent || known && claimShows(found, l.Token)
 	})
+	if known {
+		owner = found.Player
+	}
 	code := events.Code("")
 	switch {
+	case spent:
+		code = events.TokenSpent
 	case !known:
 		code = events.TokenUnknown
 	case found.Player != l.Player:
@@ -73,7 +81,7 @@ func (d *Dispatcher) byToken(ctx context.Context, l Login) (projections.Transfer
 	if code != "" {
 		d.logger.Warn("token of a login is of no use", "code", code, "transfer", l.Token.Transfer.Short(), "player", l.Player)
 		d.audit(events.Rejected{
-			Source: d.Source.String(), Code: code, Subject: events.Transfers.Subject(events.TransferKey(found.Player, l.Token.Transfer)),
+			Source: d.Source.String(), Code: code, Subject: events.Transfers.Subject(events.TransferKey(owner, l.Token.Transfer)),
 			Detail: fmt.Sprintf("token %s shown by %s (%s)", l.Token, l.Name, l.Player),
 		})
 		d.tellPlayer(l.Player, "token."+string(code), nil)
