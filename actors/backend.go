@@ -70,6 +70,16 @@ type life struct {
 	pool  *pool
 	slots *arbiter
 	ctx   context.Context
+	// beaten is when the newest beat was made that the log has taken: until then nobody else
+	// had begun to live under this id.
+	beaten atomic.Pointer[time.Time]
+}
+
+// standsSure tells that this life was the one of its id a moment ago: whoever slept, or is
+// cut off, finds out first whether it was replaced.
+func (l *life) standsSure(within time.Duration) bool {
+	at := l.beaten.Load()
+	return at != nil && l.Now().Sub(*at) <= within
 }
 
 // presence is one player on the server.
@@ -228,9 +238,19 @@ func (b *Backend) beatNow() {
 }
 
 func (b *Backend) beats(ctx context.Context, l *life, landed func()) error {
+	var made time.Time
 	x := beater{
 		Identity: l.Identity, log: b.cfg.Log, logger: b.logger, every: b.cfg.HeartbeatEvery, key: events.BackendKey(l.Source.ID),
-		landed: landed, now: b.beatSoon, beat: func() events.Fact { return b.beat(ctx, l) }, beaten: b.beaten,
+		now: b.beatSoon, beaten: b.beaten,
+		beat: func() events.Fact {
+			made = l.Now()
+			return b.beat(ctx, l)
+		},
+		landed: func() {
+			at := made
+			l.beaten.Store(&at)
+			landed()
+		},
 	}
 	defer func() { b.beaten = x.beaten }()
 	return x.run(ctx)

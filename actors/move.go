@@ -23,6 +23,9 @@ const stateFresh = 250 * time.Millisecond
 // statePatience is how long one dispatcher may take to say whether a claim stands.
 const statePatience = time.Second
 
+// surePause is how often a process that slept looks whether its heartbeat has landed.
+const surePause = 50 * time.Millisecond
+
 // answerMove sends a player away for a claim, or says what became of that claim.
 func (b *Backend) answerMove(ctx context.Context, l *life, q events.MoveAsk) events.Answer {
 	m, mine, refusal := b.beginMove(q)
@@ -108,9 +111,15 @@ func sendAnswer(err error) events.Answer {
 }
 
 // stillLatest asks the dispatchers whether the claim stands, as the log's leader knows it.
-// An answer that this process slept over is asked for again.
+// An answer that this process slept over is asked for again, and a process that was replaced
+// while it slept asks for nothing.
 func (b *Backend) stillLatest(ctx context.Context, l *life, q events.MoveAsk) *events.Refusal {
 	for ctx.Err() == nil {
+		if !l.standsSure(b.timing.Stale) {
+			b.beatNow()
+			sleep(ctx, surePause)
+			continue
+		}
 		asked := l.Now()
 		once, cancel := context.WithTimeout(ctx, statePatience)
 		state, err := ask[events.StateAnswer](once, l.Identity, b.cfg.Bus, events.AskOf(l.Source.ID, events.VerbState), events.StateAsk{Player: q.Player})

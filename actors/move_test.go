@@ -256,3 +256,28 @@ func TestMoveForgetsOldWorlds(t *testing.T) {
 		}
 	})
 }
+
+// TestMoveOfASleeper: a process that slept may have been replaced, and moves nobody before
+// its own heartbeat has landed again.
+func TestMoveOfASleeper(t *testing.T) {
+	onSite(t, func(t *testing.T, ctx context.Context, s *site) {
+		s.comes()
+		long := time.Now().Add(-s.timing.Stale - time.Millisecond)
+		s.life.beaten.Store(&long)
+		once, cancel := context.WithTimeout(ctx, s.timing.MoveTimeout)
+		defer cancel()
+		if a := s.answerMove(once, s.life, moveFor(5)); a.Code != events.Refused || s.ground.sends() != 0 {
+			t.Errorf("answer %+v, sent %d times; want a refusal", a, s.ground.sends())
+		}
+		s.state = func(events.StateAsk) events.StateAnswer {
+			return events.StateAnswer{Code: events.OK, Token: tokenOne, Claim: 6}
+		}
+		time.AfterFunc(time.Second, func() {
+			now := time.Now()
+			s.life.beaten.Store(&now)
+		})
+		if a := s.answerMove(ctx, s.life, moveFor(6)); a.Code != events.Sent || s.ground.sends() != 1 {
+			t.Errorf("answer %+v, sent %d times; want one", a, s.ground.sends())
+		}
+	})
+}
