@@ -9,13 +9,9 @@ import (
 // dispatcher makes the dispatcher of this process: of its edges, or of its own game server
 // in a network without a front.
 func (h *host) dispatcher(st *streams.Store, id events.HostID, kind events.SessionKind, players func() int) (*actors.Dispatcher, error) {
-	policy, err := policyOf(h.net)
-	if err != nil {
-		return nil, err
-	}
 	c := actors.DispatcherConfig{
 		Identity: h.identity(events.SourceKind(kind), id),
-		Log:      st, Bus: st, Logger: h.log, Timing: h.timing(), Policy: policy, Kind: kind, Players: players, Version: buildInfo().Version,
+		Log:      st, Bus: st, Logger: h.log, Timing: h.timing(), Kind: kind, Players: players, Version: buildInfo().Version,
 		HeartbeatEvery: h.net.Heartbeat.IntervalMs.Duration(), Retention: h.net.Store.Retention,
 	}
 	if kind == events.KindDirect {
@@ -23,6 +19,14 @@ func (h *host) dispatcher(st *streams.Store, id events.HostID, kind events.Sessi
 	} else {
 		c.Domain, c.Port = h.net.Edge.Domain, h.net.Edge.Port
 	}
-	h.log.Info("dispatcher", "id", id, "kind", kind, "policy", policy.Name())
-	return actors.NewDispatcher(c)
+	h.log.Info("dispatcher", "id", id, "kind", kind, "policy", h.live.now().policy.Name())
+	d, err := actors.NewDispatcher(c)
+	if err != nil {
+		return nil, err
+	}
+	h.live.follow(func(now *changeable) {
+		d.SetPolicy(now.policy)
+		d.SetLine(lineOf(now.net))
+	})
+	return d, nil
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/landfall/landfall/actors"
 	"github.com/landfall/landfall/actors/edge"
 	"github.com/landfall/landfall/cmd/landfall/network"
 )
@@ -14,14 +13,14 @@ import (
 // the log: each login goes to the next one. They stand open while the secret or the log is
 // missing: players play on, nobody is transferred.
 type doors struct {
-	net     *network.Network
-	ids     []string // that can be dialled, sorted
-	next    atomic.Uint64
-	refusal string
+	net  *network.Network
+	live *live
+	ids  []string // that can be dialled, sorted
+	next atomic.Uint64
 }
 
-func newDoors(n *network.Network, messages actors.Messages) *doors {
-	d := &doors{net: n, refusal: messages.Text("login.down", nil)}
+func newDoors(n *network.Network, l *live) *doors {
+	d := &doors{net: n, live: l}
 	for _, id := range slices.Sorted(maps.Keys(n.Hosts)) {
 		if n.Hosts[id].Advertise != "" {
 			d.ids = append(d.ids, id)
@@ -39,7 +38,7 @@ func (d *doors) inTurn(failed []string, code string) edge.Decision {
 			return d.to(id, d.net.Hosts[id].Advertise, code)
 		}
 	}
-	return edge.Decision{Refuse: d.refusal, Code: code}
+	return edge.Decision{Refuse: d.live.text("login.down", nil), Code: code}
 }
 
 // to is the way to a server: its address as network.yml or its heartbeat has it, and how it

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/landfall/landfall/events"
@@ -13,8 +15,8 @@ func testDirect(t *testing.T, binary string) {
 	crowd := startPlayers(t, "1.21.1")
 	a.ready(t)
 	b.ready(t)
-	n := newTestNetwork(t, binary, carriedYAML("A", freePort(t))+"hosts:\n"+
-		backendYAML(a, "A", "", "")+backendYAML(b, "B", "west: { keep: 3 }", ""))
+	config := carriedYAML("A", freePort(t)) + "hosts:\n" + backendYAML(a, "A", "", "") + backendYAML(b, "B", "west: { keep: 3 }", "")
+	n := newTestNetwork(t, binary, config)
 	n.up(t, "A", "B")
 	n.ready(t, "B")
 
@@ -44,5 +46,29 @@ func testDirect(t *testing.T, binary string) {
 			t.Errorf("%s: the session is of kind %q", name, s.Kind)
 		}
 	}
-	n.consumedOnce(t, 2)
+	n.reload(t, config+"loadBalancer: { policy: leastPlayers }\n", "transfer.arrived: You made it.\n")
+	p := crowd.player("Dina")
+	p.join(t, "127.0.0.1", a.port)
+	mark := p.mark()
+	p.triggers(t, "rtp")
+	p.reads(t, mark, "You made it.")
+	if end := n.ended(t, "Dina"); end.Reserved == nil || !strings.HasPrefix(end.Reserved.Decision.Policy, "leastPlayers/") {
+		t.Errorf("Dina: %+v, want a decision of the policy that was adopted", end)
+	}
+	n.consumedOnce(t, 3)
+}
+
+// reload rewrites the configuration of a network whose hosts run, and waits until all have adopted it.
+func (n *testNetwork) reload(t *testing.T, config, messages string) {
+	t.Helper()
+	n.write(t, "network.yml", testNetworkHead+config)
+	n.write(t, "messages.yml", messages)
+	for _, p := range n.hosts {
+		if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, p := range n.hosts {
+		p.says(t, "configuration adopted", "loadBalancer.policy messages", "policy=leastPlayers/")
+	}
 }

@@ -37,6 +37,8 @@ reservation: { ttlSeconds: 8, claimReanimateMs: 1000, sweepIntervalMs: 200 }
 loadBalancer: { staleAfterMs: 2000, moveTimeoutMs: 1000 }
 `
 
+const testNetworkHead = "network: { name: e2e, enabled: true }\n"
+
 func newTestNetwork(t *testing.T, binary, config string) *testNetwork {
 	t.Helper()
 	secret := make([]byte, 32)
@@ -51,7 +53,7 @@ func newTestNetwork(t *testing.T, binary, config string) *testNetwork {
 		binary: binary, dir: t.TempDir(), secret: base64.StdEncoding.EncodeToString(secret),
 		keys: events.NewKeyring(key), hosts: map[string]*process{},
 	}
-	n.write(t, "network.yml", "network: { name: e2e, enabled: true }\n"+config)
+	n.write(t, "network.yml", testNetworkHead+config)
 	n.write(t, "rcon.secret", rconPassword+"\n")
 	return n
 }

@@ -17,10 +17,10 @@ import (
 // front is what the edges of this process ask: the dispatcher once there is one, the doors
 // of network.yml before and without it.
 type front struct {
-	net      *network.Network
-	doors    *doors
-	messages actors.Messages
-	ready    func() // called once, when there is a dispatcher; may be nil
+	net   *network.Network
+	doors *doors
+	live  *live
+	ready func() // called once, when there is a dispatcher; may be nil
 
 	mu         sync.Mutex
 	dispatcher *actors.Dispatcher
@@ -30,7 +30,7 @@ type front struct {
 var _ edge.Router = (*front)(nil)
 
 func newFront(h *host) *front {
-	return &front{net: h.net, doors: newDoors(h.net, h.messages), messages: h.messages, open: map[uint64]actors.Connection{}}
+	return &front{net: h.net, doors: newDoors(h.net, h.live), live: h.live, open: map[uint64]actors.Connection{}}
 }
 
 // attach hands the front over to a dispatcher, with the connections it holds already.
@@ -81,7 +81,7 @@ func (f *front) refuse(a edge.Arrival, r actors.Route) edge.Decision {
 	if last != "" && !slices.Contains(a.Failed, last) {
 		return f.doors.to(last, f.net.Hosts[last].Advertise, string(r.Code))
 	}
-	return edge.Decision{Refuse: f.messages.Text(r.Message, nil), Code: string(r.Code)}
+	return edge.Decision{Refuse: f.live.text(r.Message, nil), Code: string(r.Code)}
 }
 
 func loginOf(a edge.Arrival) actors.Login {
@@ -120,7 +120,7 @@ func (f *front) Closed(c edge.Connection, reason string) {
 // Status implements edge.Router: the players of all servers that beat.
 func (f *front) Status() edge.Status {
 	s := edge.Status{
-		Description: f.messages.Text("status.line", []events.Arg{{Name: "network", Value: f.net.Network.Name}}),
+		Description: f.live.text("status.line", []events.Arg{{Name: "network", Value: f.net.Network.Name}}),
 		Version:     "Landfall",
 	}
 	d := f.dispatch()
@@ -145,18 +145,14 @@ func (h *host) listen(f *front) (servers []*edge.Server, err error) {
 		return nil, err
 	}
 	for _, l := range h.self.Proxy.Edges {
-		text := func(key string) string { return h.messages.Text(key, nil) }
 		s, err := edge.New(edge.Config{
 			Listen: l.Listen, Router: f, Log: h.log, Domain: h.net.Edge.Domain, Identity: edge.Identity(h.net.Edge.Identity), TrustedProxies: trusted,
-			Texts: edge.Texts{
-				Unreachable: text("login.unreachable"), Slow: text("login.slow"), Stopping: text("login.stopping"),
-				Cut: text("login.cut"), BadName: text("login.name"),
-			},
 		})
 		if err != nil {
 			closeAll(servers)
 			return nil, err
 		}
+		h.live.follow(func(now *changeable) { s.SetTexts(now.edgeTexts()) })
 		h.log.Info("edge", "game", l.Game, "listen", s.Addr().String(), "domain", h.net.Edge.Domain, "identity", h.net.Edge.Identity)
 		servers = append(servers, s)
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -18,11 +17,12 @@ import (
 
 // host is one process of a network: what network.yml says about it, and what its roles share.
 type host struct {
-	net      *network.Network
-	self     network.Self
-	log      *slog.Logger
-	messages actors.Messages
-	env      func(string) string
+	config string           // where network.yml is
+	net    *network.Network // as it was read at the start: what needs a restart is taken from here
+	live   *live            // the rest, as it holds now
+	self   network.Self
+	log    *slog.Logger
+	env    func(string) string
 
 	secret []byte
 	keys   *events.Keyring
@@ -35,18 +35,20 @@ func openHost(config, id string, env func(string) string, log *slog.Logger) (*ho
 	if err != nil {
 		return nil, err
 	}
-	h := &host{net: n, env: env, log: log}
+	h := &host{config: config, net: n, env: env, log: log}
 	if !n.Enabled() {
 		return h, nil
 	}
 	if h.self, err = n.Identity(id, env); err != nil {
 		return nil, err
 	}
-	for _, key := range n.NotYet() {
-		log.Warn("this key is accepted, but not acted on in this version", "key", key)
+	h.warnOfNotYet(n.NotYet())
+	first, err := newChangeable(n)
+	if err != nil {
+		return nil, err
 	}
-	h.messages, err = readMessages(n.File(n.Messages))
-	return h, err
+	h.live = newLive(first)
+	return h, nil
 }
 
 // readMessages gives the texts for players: the shipped ones, and the operator's over them.
@@ -58,11 +60,11 @@ func readMessages(path string) (actors.Messages, error) {
 		return shipped, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("messages: %w", err)
+		return nil, &network.Error{File: path, Msg: "cannot be read: " + err.Error()}
 	}
 	own, err := actors.ParseMessages(data)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, network.FileError(path, "want a flat list of key: text", err)
 	}
 	return shipped.With(own), nil
 }

@@ -45,3 +45,11 @@ func curveOf(c network.Curve) actors.Curve {
 	}
 	return out
 }
+
+// lineOf is how network.yml wants players to wait.
+func lineOf(n *network.Network) actors.LineRules {
+	l := n.Line
+	return actors.LineRules{
+		Enabled: l.Enabled, MaxSize: l.MaxSize, Notify: l.NotifySeconds.Duration(), MaxBypass: l.MaxBypass, DrainPerSecond: l.DrainPerSecond,
+	}
+}

@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/landfall/landfall/actors"
 	"github.com/landfall/landfall/cmd/landfall/network"
@@ -46,6 +47,24 @@ func TestPolicyOfTheFile(t *testing.T) {
 	}
 	if got := namedPolicy(t, "loadBalancer: { policy: \"fixed:survival-1\" }"); !strings.HasPrefix(got, "fixed:survival-1/") {
 		t.Errorf("%s", got)
+	}
+}
+
+// TestLineOfTheFile: the file's defaults are the shipped rules, but for the pace, which only a file has.
+func TestLineOfTheFile(t *testing.T) {
+	want := actors.ShippedLineRules()
+	want.DrainPerSecond = 10
+	for text, want := range map[string]actors.LineRules{
+		"": want,
+		"line: { enabled: false, maxSize: 7, notifySeconds: 2, drainPerSecond: 0.5, maxBypass: 0 }": {MaxSize: 7, Notify: 2 * time.Second, DrainPerSecond: 0.5},
+	} {
+		n, err := network.Parse("network.yml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := lineOf(n); got != want {
+			t.Errorf("%q: %+v, want %+v", text, got, want)
+		}
 	}
 }
 

@@ -29,34 +29,48 @@ func (h *host) sidecar(st *streams.Store) (*actors.Backend, error) {
 		return nil, err
 	}
 	h.log.Info("backend", "id", id, "rcon", x.RCON.Address, "advertise", x.Advertise, "public", x.PublicAddress, "regions", slices.Sorted(maps.Keys(x.Regions)))
-	return actors.NewBackend(actors.BackendConfig{
+	b, err := actors.NewBackend(actors.BackendConfig{
 		Identity: h.identity(events.SourceBackend, events.HostID(id)),
 		Log:      st, Bus: st, World: world, Logger: h.log, Timing: h.timing(),
 		Regions: regionsOf(x), Advertise: x.Advertise, Public: x.PublicAddress, Adapter: "rcon", Version: buildInfo().Version,
-		Messages: h.messages, Allowed: allowedAddresses(h.net), HeartbeatEvery: h.net.Heartbeat.IntervalMs.Duration(),
+		Allowed: allowedAddresses(h.net), HeartbeatEvery: h.net.Heartbeat.IntervalMs.Duration(),
 	})
+	if err != nil {
+		return nil, err
+	}
+	h.live.follow(func(now *changeable) {
+		b.SetMessages(now.messages)
+		b.SetPace(now.net.Line.DrainPerSecond)
+	})
+	return b, nil
 }
 
 func (h *host) world(id string, x network.Host) (actors.World, error) {
 	if x.RCON == nil {
 		return nil, fmt.Errorf("hosts.%s.rcon: is missing, so there is no game server that this process could serve; give the address and password file of its RCON", id)
 	}
-	path := h.net.File(x.RCON.PasswordFile)
-	password, err := os.ReadFile(path) //nolint:gosec // the operator names the file
+	password, err := readPassword(h.net, id)
 	if err != nil {
-		return nil, fmt.Errorf("hosts.%s.rcon.passwordFile: %w; put the value of rcon.password of server.properties into it", id, err)
+		return nil, err
 	}
 	s, err := rcon.New(rcon.Config{
-		Address: x.RCON.Address, Password: strings.TrimSpace(string(password)), Regions: regionNames(h.net),
+		Address: x.RCON.Address, Password: password, Regions: regionNames(h.net),
 		StateDir: filepath.Join(h.net.File(h.net.Store.Dir)+"-hosts", id), Log: h.log.With("backend", id),
 	})
 	if err != nil {
 		return nil, err
 	}
-	if h.net.Triggers.Command.Enabled {
-		return s, nil
+	return switched{World: s, log: h.log, live: h.live}, nil
+}
+
+// readPassword reads the RCON password of a backend.
+func readPassword(n *network.Network, id string) (string, error) {
+	key := "hosts." + id + ".rcon.passwordFile"
+	password, err := os.ReadFile(n.File(n.Hosts[id].RCON.PasswordFile)) //nolint:gosec // the operator names the file
+	if err != nil {
+		return "", &network.Error{Key: key, Msg: err.Error() + "; put the value of rcon.password of server.properties into it"}
 	}
-	return deaf{World: s, log: h.log, refusal: h.messages.Text("refused."+string(events.Disabled), nil)}, nil
+	return strings.TrimSpace(string(password)), nil
 }
 
 // regionNames are the regions of the whole network: a player may name one of any server.
@@ -112,29 +126,35 @@ func allowedAddresses(n *network.Network) func(address string) bool {
 	}
 }
 
-// deaf is a World whose command is switched off: who asks is told so.
-type deaf struct {
+// switched is a World whose command can be switched off while it runs: who asks then is told so.
+type switched struct {
 	actors.World
 
-	log     *slog.Logger
-	refusal string
+	log  *slog.Logger
+	live *live
 }
 
 // Run implements actors.World.
-func (d deaf) Run(ctx context.Context, h actors.WorldEvents) error {
-	return d.World.Run(ctx, deafEvents{h, d, ctx})
+func (w switched) Run(ctx context.Context, h actors.WorldEvents) error {
+	return w.World.Run(ctx, switchedEvents{h, w, ctx})
 }
 
-type deafEvents struct {
+type switchedEvents struct {
 	actors.WorldEvents
 
-	world deaf
+	world switched
 	ctx   context.Context //nolint:containedctx // of the Run that made it: Asked has none
 }
 
 // Asked implements actors.WorldEvents.
-func (e deafEvents) Asked(p actors.Player, _ string) {
-	if err := e.world.Tell(e.ctx, p, e.world.refusal); err != nil && !errors.Is(err, context.Canceled) {
+func (e switchedEvents) Asked(p actors.Player, command string) {
+	now := e.world.live.now()
+	if now.net.Triggers.Command.Enabled {
+		e.WorldEvents.Asked(p, command)
+		return
+	}
+	refusal := now.messages.Text("refused."+string(events.Disabled), nil)
+	if err := e.world.Tell(e.ctx, p, refusal); err != nil && !errors.Is(err, context.Canceled) {
 		e.world.log.Warn("answer not shown", "player", p.ID, "error", err)
 	}
 }

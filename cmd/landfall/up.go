@@ -7,6 +7,8 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -23,6 +25,8 @@ type upOptions struct {
 	config string
 	id     string
 	debug  bool
+	// again asks to read the configuration again; nil: nobody does.
+	again <-chan os.Signal
 }
 
 func newUp() *cobra.Command {
@@ -33,10 +37,18 @@ func newUp() *cobra.Command {
 		Long: `Run this host of the network, until SIGINT or SIGTERM: whatever hosts.<id> of network.yml
 says, and the store, if store.carrier names this host. A second signal ends the process at once.
 
+SIGHUP reads network.yml and the messages again, as one: what can change while a host runs is
+adopted at once and named in the log, what cannot is named as needing a restart, and a file with
+a fault changes nothing. "landfall config diff" tells beforehand.
+
 Exit status: 0 ended by a signal, 1 failed, 78 another process has this id (DUPLICATE_ID):
 a supervisor must not start it again.`,
 		Args: exactly(0, ""),
 		RunE: func(c *cobra.Command, _ []string) error {
+			again := make(chan os.Signal, 1)
+			signal.Notify(again, syscall.SIGHUP)
+			defer signal.Stop(again)
+			o.again = again
 			return up(c.Context(), o, os.Getenv, c.ErrOrStderr())
 		},
 	}
@@ -56,7 +68,10 @@ func up(ctx context.Context, o upOptions, env func(string) string, stderr io.Wri
 		h.log.Info("network.enabled is false: nothing is opened", "config", o.config)
 		return nil
 	}
-	if err = h.run(ctx); errors.Is(err, actors.ErrDuplicateID) {
+	readers := newGang(ctx)
+	readers.start(func(ctx context.Context) error { return h.heed(ctx, o.again) })
+	err = h.run(ctx)
+	if err = errors.Join(err, readers.stop()); errors.Is(err, actors.ErrDuplicateID) {
 		return exitWith(statusDuplicateID, fmt.Errorf("host %s: %w", h.name(), err))
 	}
 	return err

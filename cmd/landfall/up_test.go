@@ -39,12 +39,18 @@ type life struct {
 // up starts a host. It is asked to stop when the test is over, at the latest.
 func (s site) up(t *testing.T, id string, env ...string) *life {
 	t.Helper()
+	return s.upTold(t, nil, id, env...)
+}
+
+// upTold is up of a host that reads its configuration again when told so.
+func (s site) upTold(t *testing.T, again <-chan os.Signal, id string, env ...string) *life {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	l := &life{process: &process{name: "host " + id, grown: make(chan struct{}), exited: make(chan struct{})}, cancel: cancel}
 	getenv := environment(append([]string{"RTP_NET_SECRET=" + encoded(realSecret)}, env...))
 	go func() {
 		defer close(l.exited)
-		l.err = up(ctx, upOptions{config: filepath.Join(s.dir, "network.yml"), id: id}, getenv, l.process)
+		l.err = up(ctx, upOptions{config: filepath.Join(s.dir, "network.yml"), id: id, again: again}, getenv, l.process)
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -210,15 +216,34 @@ func remove(t *testing.T, path string) {
 	}
 }
 
-func TestUpOfADisabledNetworkOpensNothing(t *testing.T) {
-	s := newSite(t, strings.Replace(oneHost("127.0.0.1:1"), "enabled: true", "enabled: false", 1))
-	l := s.up(t, "all")
-	if err := l.end(t); err != nil {
-		t.Error(err)
-	}
-	l.says(t, "network.enabled is false")
-	if _, err := os.Stat(filepath.Join(s.dir, "landfall-data")); !os.IsNotExist(err) {
-		t.Errorf("the store's directory: %v", err)
+// TestUpOfADisabledNetworkIsInert: no goroutine, no socket, no file. What it would listen on is
+// taken, so that it could not have tried; nobody knocked at the game server; the directory is as it was.
+func TestUpOfADisabledNetworkIsInert(t *testing.T) {
+	for name, enabled := range map[string]string{"false": ", enabled: false", "absent": ""} {
+		t.Run(name, func(t *testing.T) {
+			busy, rcon := taken(t), taken(t).(*net.TCPListener)
+			config := strings.Replace(oneHost(rcon.Addr().String()), ", enabled: true", enabled, 1)
+			config = strings.Replace(config, "127.0.0.1:0", busy.Addr().String(), 1)
+			config = strings.Replace(config, "store: {", fmt.Sprintf("store: { carrier: all, listen: %q,", busy.Addr()), 1)
+			s := newSite(t, config)
+			before := runtime.NumGoroutine()
+			l := s.up(t, "all", "RTP_NET_SECRET=")
+			if err := l.end(t); err != nil {
+				t.Error(err)
+			}
+			l.says(t, "network.enabled is false")
+			noGoroutinesAbove(t, before)
+			if err := rcon.SetDeadline(time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			if c, err := rcon.Accept(); err == nil {
+				t.Errorf("%s knocked at the game server", c.RemoteAddr())
+			}
+			files, err := os.ReadDir(s.dir)
+			if err != nil || len(files) != 2 {
+				t.Errorf("in its directory: %v, %v", files, err)
+			}
+		})
 	}
 }
 

@@ -5,6 +5,7 @@ import "github.com/spf13/cobra"
 // verbs makes the verbs, each of which has a file of its own.
 func verbs() []func() *cobra.Command {
 	return []func() *cobra.Command{
+		newConfig,
 		newDemo,
 		newDrain,
 		newKill,

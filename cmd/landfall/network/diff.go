@@ -3,6 +3,7 @@ package network
 import (
 	"reflect"
 	"slices"
+	"strings"
 )
 
 // What a Change is.
@@ -22,7 +23,7 @@ type Change struct {
 	Live bool
 }
 
-// Diff lists in what two configurations differ, as they hold: a default that is written out is no difference.
+// Diff lists, by key, in what two configurations differ, as they hold: a default that is written out is no difference.
 func Diff(from, to *Network) []Change {
 	a, b := from.listing(), to.listing()
 	ours, theirs := a.byKey(), b.byKey()
@@ -41,6 +42,7 @@ func Diff(from, to *Network) []Change {
 			changes = a.missing(changes, t, Added)
 		}
 	}
+	slices.SortFunc(changes, func(a, b Change) int { return strings.Compare(a.Key, b.Key) })
 	return changes
 }
 

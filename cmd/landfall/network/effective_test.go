@@ -126,8 +126,8 @@ func TestDiff(t *testing.T) {
 		{"live", small, small + "loadBalancer: { policy: leastPlayers }\n", []string{"changed loadBalancer.policy: weighted -> leastPlayers live"}},
 		{"restart", small, small + "heartbeat: { intervalMs: 500 }\n", []string{"changed heartbeat.intervalMs: 1000 -> 500"}},
 		{"a curve of another type", small, small + "loadBalancer: { terms: { mspt: { curve: { type: power } } } }\n", []string{
-			"changed loadBalancer.terms.mspt.curve.type: sigmoid -> power live", "removed loadBalancer.terms.mspt.curve.k: 8 -> <nil> live",
-			"removed loadBalancer.terms.mspt.curve.x0: 0.6 -> <nil> live", "added loadBalancer.terms.mspt.curve.p: <nil> -> 2 live",
+			"removed loadBalancer.terms.mspt.curve.k: 8 -> <nil> live", "added loadBalancer.terms.mspt.curve.p: <nil> -> 2 live",
+			"changed loadBalancer.terms.mspt.curve.type: sigmoid -> power live", "removed loadBalancer.terms.mspt.curve.x0: 0.6 -> <nil> live",
 		}},
 		{"an entry more", small, small + "loadBalancer: { backends: { survival-1: { weight: 2 } } }\n", []string{"added loadBalancer.backends.survival-1: <nil> -> <nil> live"}},
 		{"a term less", "loadBalancer: { terms: { lag: { input: mspt, weight: 2 } } }", "", []string{"removed loadBalancer.terms.lag: <nil> -> <nil> live"}},

@@ -103,7 +103,7 @@ func (n *Network) host(c claim) (Host, error) {
 	}
 	h, known := n.Hosts[c.id]
 	if !known {
-		return Host{}, &Error{Code: CodeUnknownHost, File: n.file, Line: n.lineOf("hosts"), Key: "hosts",
+		return Host{}, &Error{Code: CodeUnknownHost, File: n.file, Line: n.LineOf("hosts"), Key: "hosts",
 			Msg: fmt.Sprintf("does not list %q, which %s names; allowed: %s", c.id, c.source, n.hostList())}
 	}
 	return h, nil

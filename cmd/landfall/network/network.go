@@ -130,6 +130,13 @@ func syntaxError(file string, err error) *Error {
 	return e
 }
 
+// FileError makes an Error of what the YAML library says of another file that the operator wrote.
+func FileError(file, want string, err error) error {
+	e := syntaxError(file, err)
+	e.Msg = want + ": " + strings.TrimPrefix(e.Msg, "not YAML: ")
+	return e
+}
+
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
 	return line
@@ -200,10 +207,11 @@ func (n *Network) File(path string) string {
 
 // at makes an Error for a key, with its line, or that of the nearest map around it which the file has.
 func (n *Network) at(code, key, format string, args ...any) *Error {
-	return &Error{File: n.file, Line: n.lineOf(key), Key: key, Msg: fmt.Sprintf(format, args...), Code: code}
+	return &Error{File: n.file, Line: n.LineOf(key), Key: key, Msg: fmt.Sprintf(format, args...), Code: code}
 }
 
-func (n *Network) lineOf(key string) int {
+// LineOf is where the file has a key, or the nearest map around it.
+func (n *Network) LineOf(key string) int {
 	for path := key; path != ""; {
 		if p, ok := n.checked.places[path]; ok {
 			return p.line

@@ -212,10 +212,10 @@ func TestNotYetListsWhatTheFileChanges(t *testing.T) {
 	if got, want := parse(t, string(docs.ExampleNetwork)).NotYet(), []string{"hosts.proxy-1.api"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("of the example: %v, want %v", got, want)
 	}
-	got := parse(t, small+`line: { maxSize: 9, graceSeconds: 7, maxBypass: 3 }
+	got := parse(t, small+`routing: { crossServerBurst: 9, prefer: local, stickyReturn: false }
 loadBalancer: { policy: leastPlayers, onNoCandidate: disconnect, terms: { mspt: { weight: 3 } } }
 `).NotYet()
-	want := []string{"line.maxSize", "loadBalancer.onNoCandidate"}
+	want := []string{"routing.crossServerBurst", "loadBalancer.onNoCandidate"}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

@@ -34,11 +34,6 @@ var refused = []feature{
 // later works without: accepted, checked, and told in the log (NotYet).
 var later = []feature{
 	{Key: "loadBalancer.onNoCandidate"},
-	{Key: "line.enabled"},
-	{Key: "line.maxSize"},
-	{Key: "line.notifySeconds"},
-	{Key: "line.drainPerSecond"},
-	{Key: "line.maxBypass"},
 	{Key: "triggers.command.aliases"},
 	{Key: "routing.lobbies"},
 	{Key: "routing.stickyReturn"},

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/landfall/landfall/actors"
+	"github.com/landfall/landfall/actors/edge"
+	"github.com/landfall/landfall/cmd/landfall/network"
+	"github.com/landfall/landfall/events"
+)
+
+// changeable is what a running host takes on when it reads its configuration again: the keys
+// of network.yml that are marked live, and the texts for players. It is not changed after it
+// was made.
+type changeable struct {
+	net      *network.Network // of it the live keys alone
+	messages actors.Messages
+	policy   actors.Policy
+}
+
+// newChangeable makes all of it or nothing.
+func newChangeable(n *network.Network) (*changeable, error) {
+	messages, err := readMessages(n.File(n.Messages))
+	if err != nil {
+		return nil, err
+	}
+	policy, err := policyOf(n)
+	if err != nil {
+		return nil, err
+	}
+	return &changeable{net: n, messages: messages, policy: policy}, nil
+}
+
+func (c *changeable) edgeTexts() edge.Texts {
+	text := func(key string) string { return c.messages.Text(key, nil) }
+	return edge.Texts{
+		Unreachable: text("login.unreachable"), Slow: text("login.slow"), Stopping: text("login.stopping"),
+		Cut: text("login.cut"), BadName: text("login.name"),
+	}
+}
+
+// live is the changeable part as it holds now, and who has to hear of the next one. Safe for
+// concurrent use.
+type live struct {
+	current atomic.Pointer[changeable]
+
+	mu        sync.Mutex // held while a change is passed on: all hear of changes in one order
+	followers []func(*changeable)
+}
+
+func newLive(first *changeable) *live {
+	l := &live{}
+	l.current.Store(first)
+	return l
+}
+
+func (l *live) now() *changeable { return l.current.Load() }
+
+func (l *live) text(key string, args []events.Arg) string { return l.now().messages.Text(key, args) }
+
+// follow hands f what holds now, and each change until the process ends. f must not block.
+func (l *live) follow(f func(*changeable)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.followers = append(l.followers, f)
+	f(l.now())
+}
+
+// adopt replaces what holds. All who follow have it when it returns.
+func (l *live) adopt(next *changeable) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.current.Store(next)
+	for _, f := range l.followers {
+		f(next)
+	}
+}
+
+// heed reads the configuration again whenever it is asked to, until ctx ends.
+func (h *host) heed(ctx context.Context, again <-chan os.Signal) error {
+	named := map[string]network.Change{}
+	for {
+		select {
+		case <-again:
+			h.reload(named)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// reload adopts what has changed in network.yml and the messages and can be adopted, and names
+// the rest, unless it was named before. A fault anywhere changes nothing.
+func (h *host) reload(named map[string]network.Change) {
+	next, faults, err := h.readAgain()
+	if err != nil {
+		h.log.Error("configuration refused, nothing is changed", "error", oneLine(err), "faults", faults)
+		return
+	}
+	h.nameRestarts(network.Diff(h.net, next.net), named)
+	if !next.net.Enabled() {
+		return // contradictions in it were not looked for
+	}
+	was := h.live.now()
+	h.live.adopt(next)
+	h.warnOfNotYet(without(next.net.NotYet(), was.net.NotYet()))
+	keys := adoptable(was, next)
+	if len(keys) == 0 {
+		h.log.Info("configuration read again, there is nothing to adopt")
+		return
+	}
+	h.log.Info("configuration adopted", "keys", keys, "policy", next.policy.Name())
+}
+
+// readAgain gives the configuration as it stands in the files, or the first of so many faults.
+func (h *host) readAgain() (*changeable, int, error) {
+	n, faults := network.Inspect(h.config)
+	if len(faults) > 0 {
+		return nil, len(faults), faults[0]
+	}
+	next, err := newChangeable(n)
+	return next, 1, err
+}
+
+// adoptable lists the live keys in which two configurations differ.
+func adoptable(was, next *changeable) []string {
+	var keys []string
+	for _, c := range network.Diff(was.net, next.net) {
+		if c.Live {
+			keys = append(keys, c.Key)
+		}
+	}
+	if !maps.Equal(was.messages, next.messages) && !slices.Contains(keys, "messages") {
+		keys = append(keys, "messages")
+	}
+	return keys
+}
+
+// nameRestarts names each key that differs from what this process was started with and is not
+// live. named holds those that stand in the log already.
+func (h *host) nameRestarts(changes []network.Change, named map[string]network.Change) {
+	pending := map[string]bool{}
+	for _, c := range changes {
+		if c.Live {
+			continue
+		}
+		pending[c.Key] = true
+		if row := (changeRow{Key: c.Key, Change: c.What, From: c.From, To: c.To}); !sameChange(named[c.Key], c) {
+			named[c.Key] = c
+			h.log.Warn("this key needs a restart", "key", c.Key, "change", row.String())
+		}
+	}
+	maps.DeleteFunc(named, func(key string, _ network.Change) bool { return !pending[key] })
+}
+
+func sameChange(a, b network.Change) bool {
+	return a.What == b.What && valueText(a.To) == valueText(b.To)
+}
+
+func (h *host) warnOfNotYet(keys []string) {
+	for _, key := range keys {
+		h.log.Warn("this key is accepted, but not acted on in this version", "key", key)
+	}
+}
+
+func without(keys, known []string) []string {
+	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return slices.Contains(known, key) })
+}
