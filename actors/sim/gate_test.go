@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/landfall/landfall/events"
 	"github.com/landfall/landfall/streams/streamtest"
@@ -13,6 +15,9 @@ import (
 // can let somebody die exactly between two of them.
 type gate struct {
 	*streamtest.Client
+
+	// answered hears of every question that was answered: when it was asked, and what came.
+	answered atomic.Pointer[func(asked time.Time, subject string, q, a events.Wire)]
 
 	mu    sync.Mutex
 	holds []*hold
@@ -83,5 +88,10 @@ func (g *gate) Ask(ctx context.Context, subject string, w events.Wire) (events.W
 	if err := g.pass(ctx, subject); err != nil {
 		return events.Wire{}, err
 	}
-	return g.Client.Ask(ctx, subject, w)
+	asked := time.Now()
+	a, err := g.Client.Ask(ctx, subject, w)
+	if hear := g.answered.Load(); hear != nil && err == nil {
+		(*hear)(asked, subject, w, a)
+	}
+	return a, err
 }

@@ -25,6 +25,9 @@ type rig struct {
 	net    *sim.Network
 	kind   events.SessionKind
 	timing actors.Timing
+	line   actors.LineRules
+	pace   float64 // of every backend
+	quiet  bool    // nothing is logged
 
 	dispatchers map[events.HostID]*host[*actors.Dispatcher]
 	backends    map[events.HostID]*host[*actors.Backend]
@@ -65,6 +68,9 @@ func (r *rig) identity(kind events.SourceKind, id events.HostID) actors.Identity
 }
 
 func (r *rig) logger(id events.HostID) *slog.Logger {
+	if r.quiet {
+		return slog.New(slog.DiscardHandler)
+	}
 	return slog.New(slog.NewTextHandler(r.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})).With("host", id)
 }
 
@@ -90,6 +96,7 @@ func (r *rig) startDispatcherOn(conn string, id events.HostID, kind events.Sourc
 	client.Heal()
 	client.Resume()
 	cfg.Identity, cfg.Log, cfg.Bus, cfg.Logger, cfg.Timing = r.identity(kind, id), client, client, r.logger(id), r.timing
+	cfg.Line = r.line
 	d, err := actors.NewDispatcher(cfg)
 	if err != nil {
 		r.t.Fatal(err)
@@ -121,7 +128,7 @@ func (r *rig) attach(id events.HostID, w *sim.World, kept int) {
 		regions = []actors.Region{{Name: "default", World: "minecraft:overworld", MaxRadius: 1000, Keep: kept}}
 	}
 	b, err := actors.NewBackend(actors.BackendConfig{
-		Identity: r.identity(events.SourceBackend, id), Log: client, Bus: client, World: w, Logger: r.logger(id), Timing: r.timing,
+		Identity: r.identity(events.SourceBackend, id), Log: client, Bus: client, World: w, Logger: r.logger(id), Timing: r.timing, Pace: r.pace,
 		Regions: regions, Advertise: sim.WorldAddress(id), Public: sim.WorldAddress(id), Adapter: "sim",
 	})
 	if err != nil {
