@@ -85,6 +85,11 @@ func closedAt(at time.Duration) func(*planned) {
 	return func(p *planned) { p.s.Session.Open, p.s.Session.Seen = false, t0.Add(at) }
 }
 
+// cameBack says how long the player was away, and when the return was seen.
+func cameBack(away, seen time.Duration) func(*planned) {
+	return func(p *planned) { p.s.Session.Away, p.s.Session.OpenSeen = away, t0.Add(seen) }
+}
+
 func neverSeen(p *planned) { p.s.HasSession, p.s.Session = false, projections.Session{} }
 
 func killed(p *planned) { p.s.Controls.Killed = true }
@@ -190,6 +195,10 @@ func TestPlan(t *testing.T) {
 		{"waiting: over the age limit", facts{wait}, "e1", 60*s + 1, changes{maxAge(60 * s)}, "cancel AGED_OUT"},
 		{"requested: over the age limit, others leave it", nil, "e2", 61 * s, changes{maxAge(60 * s), alone, silentSince("e1", 61*s)}, "idle"},
 
+		{"back within grace: the place stands", nil, "e1", 80 * s, changes{cameBack(60*s, 70*s)}, "dispatch"},
+		{"back over grace: the place falls, although nobody swept", nil, "e1", 80 * s, changes{cameBack(60*s+1, 70*s)}, "cancel GRACE_OVER"},
+		{"back over grace, waiting: the same", facts{wait}, "e1", 80 * s, changes{cameBack(time.Hour, 70*s)}, "cancel GRACE_OVER"},
+		{"back over grace before the request: another one", nil, "e1", 80 * s, changes{cameBack(time.Hour, -10*s)}, "dispatch"},
 		{"player gone: grace", nil, "e2", 69 * s, changes{closedAt(10 * s), alone}, "idle"},
 		{"player gone: grace over", nil, "e2", 70 * s, changes{closedAt(10 * s), alone}, "cancel GRACE_OVER"},
 		{"player gone: the last holder also waits for grace", nil, "e1", 69 * s, changes{closedAt(10 * s), alone}, "idle"},

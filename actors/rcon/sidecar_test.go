@@ -262,6 +262,20 @@ func TestTriggerNamesRegions(t *testing.T) {
 	})
 }
 
+func TestTriggerLeaves(t *testing.T) {
+	w := newFakeWorld()
+	w.join("Bob")
+	inBubble(t, w, func(r *rig) {
+		r.heard.take()
+		w.trigger("Bob", LeaveValue)
+		r.pass(2500 * time.Millisecond)
+		r.wants("cancelled Bob")
+		if !w.trigger("Bob", 1) {
+			r.Error("the trigger was not opened again")
+		}
+	})
+}
+
 func TestTriggerOfDecoratedNames(t *testing.T) {
 	w := newFakeWorld()
 	w.decor = true
