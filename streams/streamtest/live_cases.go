@@ -197,7 +197,7 @@ func liveBelowWriter(t *testing.T, s Store, _ Features) {
 // liveOfMany: the same when more is alive than anybody would ask for one by one.
 func liveOfMany(t *testing.T, s Store, _ Features) {
 	c := s.Connect(t)
-	for n := range 400 {
+	for n := range 150 {
 		key := newTransfer()
 		if n%3 == 0 {
 			ended(t, c, key, 0, 1)
