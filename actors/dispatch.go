@@ -189,7 +189,8 @@ func (d *Dispatcher) askReserve(ctx context.Context, t projections.Transfer, c c
 }
 
 // noteRefusal excludes a destination for this dispatch. A fault of its own also cools it
-// down; that it has nothing to give, or not yet, is none: it corrects what is known of it.
+// down; that it has nothing to give, or not yet, or has just begun another life, is none: it
+// corrects what is known of it.
 func (d *Dispatcher) noteRefusal(r *run, c choice, answer events.ReserveAnswer, code events.Code) {
 	server := c.backend.Server
 	r.exclude[server] = code
@@ -200,7 +201,7 @@ func (d *Dispatcher) noteRefusal(r *run, c choice, answer events.ReserveAnswer, 
 	switch code {
 	case events.NoCoordinate:
 		d.line.correct(projections.Spot{Server: server, Region: c.region}, correction{beat: beat, kept: answer.Kept})
-	case events.Full:
+	case events.Full, events.WrongIncarnation: // the heartbeat of the new life is on its way
 		d.line.correct(projections.Spot{Server: server}, correction{beat: beat})
 	case events.Paced:
 	default:

@@ -172,7 +172,7 @@ func TestRunCooldown(t *testing.T) {
 	dispatching(t, func(t *testing.T, _ context.Context, s *seer, _ *quay) {
 		b := choice{backend: &projections.Backend{BackendBeat: events.BackendBeat{Server: "b"}}, region: "x"}
 		for code, cools := range map[events.Code]bool{
-			events.Paced: false, events.NoCoordinate: false, events.Full: false, events.NoAnswer: true, events.NotReady: true, events.Unsafe: true, events.WrongIncarnation: true,
+			events.Paced: false, events.NoCoordinate: false, events.Full: false, events.NoAnswer: true, events.NotReady: true, events.Unsafe: true, events.WrongIncarnation: false,
 		} {
 			s.runs.init()
 			r := s.runs.get(first, s.view.Fleet())

