@@ -45,8 +45,9 @@ type holder struct {
 	incarnation events.Incarnation
 }
 
-// newTurns looks at what is kept now. While transfers are switched off there is nothing.
-func (d *Dispatcher) newTurns() *turns {
+// newTurns looks at what is kept now for a wish, or for any. While transfers are switched off
+// there is nothing.
+func (d *Dispatcher) newTurns(wish events.Wish) *turns {
 	t := &turns{watch: d.watch(), spent: map[asker]bool{}, gone: map[holder]bool{}}
 	t.silent = d.line.silentHeads(t.watch.now, d.silentAfter())
 	controls := d.view.Controls()
@@ -55,17 +56,21 @@ func (d *Dispatcher) newTurns() *turns {
 	}
 	q := question{drained: controls.IsDrained, now: t.watch.now, stale: d.timing.Stale}
 	cooling := d.runs.excluded(&run{}, t.watch.now)
-	most, fixed := d.window(), d.policy.Load().rules().fixed
+	most, fixed, want := d.window(), d.policy.Load().rules().fixed, projections.InLine{Wish: wish}
 	for _, b := range t.watch.fleet.Backends {
 		if refuseBackend(&q, b) != "" {
 			continue
 		}
 		for i := range b.Regions {
 			r := &b.Regions[i]
+			at := projections.Spot{Server: b.Server, Region: r.Name}
+			if !want.Fits(at, r.World) {
+				continue
+			}
 			kept := min(d.line.keptAt(b, r)-d.view.Pledged(b, r.Name), most)
 			if kept > 0 {
 				t.spots = append(t.spots, spot{
-					at: projections.Spot{Server: b.Server, Region: r.Name}, world: r.World, min: b.ProtocolMin, max: b.ProtocolMax,
+					at: at, world: r.World, min: b.ProtocolMin, max: b.ProtocolMax,
 					cooling: cooling[b.Server] != "", pinOnly: fixed != "" && fixed != b.Server, kept: kept, left: kept,
 				})
 			}
@@ -151,13 +156,13 @@ func (s *spot) fits(q projections.Queued) bool {
 	return speaks && q.Fits(s.at, s.world) && (!s.pinOnly || q.Wish.Pin != "")
 }
 
-// turnOf says where it is a transfer's turn to ask, now. It gives nil when there is no line:
-// then nobody waits for anybody.
+// turnOf says where it is a transfer's turn to ask, now. It gives nil when nobody is before
+// it, or there is no line.
 func (d *Dispatcher) turnOf(p projections.Transfer) turn {
-	if !d.lineRules.Load().Enabled {
+	if !d.lineRules.Load().Enabled || d.view.Ahead(p.Place) == 0 {
 		return nil
 	}
-	t := d.turnsBefore(p.Place)
+	t := d.turnsBefore(p.Place, p.Request.Wish)
 	open := make(map[projections.Spot]bool, len(t.spots))
 	for i := range t.spots {
 		open[t.spots[i].at] = t.spots[i].left > 0
@@ -170,9 +175,9 @@ func (d *Dispatcher) turnOf(p projections.Transfer) turn {
 	}
 }
 
-// turnsBefore is what is left when everybody before a place has taken one.
-func (d *Dispatcher) turnsBefore(place uint64) *turns {
-	t := d.newTurns()
+// turnsBefore is what is left for a wish when everybody before a place has taken one.
+func (d *Dispatcher) turnsBefore(place uint64, wish events.Wish) *turns {
+	t := d.newTurns(wish)
 	d.view.InOrder(func(q projections.Queued) bool {
 		if q.Place >= place || t.left == 0 {
 			return false
@@ -186,7 +191,9 @@ func (d *Dispatcher) turnsBefore(place uint64) *turns {
 }
 
 // anyTurn tells that somebody would be served at once.
-func (d *Dispatcher) anyTurn(q projections.Queued) bool { return d.turnsBefore(q.Place).open(q) }
+func (d *Dispatcher) anyTurn(q projections.Queued) bool {
+	return d.turnsBefore(q.Place, q.Wish).open(q)
+}
 
 // boundOf says where a transfer that does not wait may ask: not where as many have passed
 // those who do as may.

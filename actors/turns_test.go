@@ -53,7 +53,7 @@ func waiter(n byte, wish events.Wish, holder events.HostID, protocol int) projec
 
 // walk takes the waiters in order and tells of each whether it is the player's turn.
 func (q *queueTest) walk(list ...projections.Queued) (open []bool) {
-	turns := q.newTurns()
+	turns := q.newTurns(events.Wish{})
 	for _, x := range list {
 		open = append(open, turns.open(x))
 		if turns.counts(x) {
