@@ -66,8 +66,9 @@ func announce(ctx context.Context, i Identity, bus Bus, subject string, body any
 
 // answerWith turns a typed handler into one for a Bus: it verifies and decodes the request,
 // bounds the time by the caller's deadline, and signs the answer. A request that cannot be
-// read is answered with its refusal, never with silence.
-func answerWith[Q any, A any](i Identity, allowed func(subject string, s events.Source) *events.Refusal, refuse func(*events.Refusal) A,
+// read is answered with its refusal, never with silence; a handler that gives a zero answer
+// leaves it to another one.
+func answerWith[Q any, A comparable](i Identity, allowed func(subject string, s events.Source) *events.Refusal, refuse func(*events.Refusal) A,
 	handle func(ctx context.Context, from events.HostID, q Q) A,
 ) func(context.Context, string, events.Wire) events.Wire {
 	return func(ctx context.Context, subject string, w events.Wire) events.Wire {
@@ -86,6 +87,9 @@ func answerWith[Q any, A any](i Identity, allowed func(subject string, s events.
 				defer cancel()
 			}
 			a = handle(ctx, call.Source.ID, q)
+		}
+		if a == *new(A) {
+			return events.Silence()
 		}
 		out, err := events.SealCall(i.Keys, events.Call{ID: i.NewID(), Source: i.Source, Cause: call.ID}, i.Now(), subject, a)
 		if err != nil {

@@ -18,8 +18,14 @@ func (d *Dispatcher) claimAndMove(ctx context.Context, s Standing) bool {
 		return false
 	}
 	d.follow(t, done)
+	claimed, ok := done.fact.(*events.Claimed)
+	if !ok {
+		return false
+	}
+	s.Session.Server = claimed.From // as it was decided on, which may be later than s
 	q := d.moveAsk(t, s, done.seq)
-	return d.afterMove(ctx, s, q, d.askMove(ctx, s.Session.Server, q))
+	q.FromIncarnation = claimed.FromIncarnation
+	return d.afterMove(ctx, s, q, d.askMove(ctx, claimed.From, q))
 }
 
 // queryMove asks once more what became of a move that was not answered. An origin that has
@@ -152,7 +158,9 @@ func (d *Dispatcher) recordOnce(ctx context.Context, s Standing, q events.MoveAs
 // enquire asks the origin what became of a claim that somebody else left behind.
 func (d *Dispatcher) enquire(ctx context.Context, s Standing, reopen *Reopen) bool {
 	t := *s.Active
-	q := events.MoveAsk{Player: t.Player, Name: t.Request.Name, Token: t.Token, Claim: t.ClaimSeq, How: events.HowTransfer}
+	q := events.MoveAsk{
+		Player: t.Player, Name: t.Request.Name, Token: t.Token, Claim: t.ClaimSeq, How: events.HowTransfer, FromIncarnation: t.Claim.FromIncarnation,
+	}
 	answer := d.queryMove(ctx, t.Claim.From, q)
 	if reopen != nil {
 		if answer.Code != events.NotSent {

@@ -13,6 +13,7 @@ type Standing struct {
 	Session    projections.Session
 	HasSession bool
 	Controls   projections.Controls
+	Origin     *events.Incarnation // the life of the session's server, as it beats; nil: not known
 }
 
 // Decide is the rule of the whole system: what is, and a command, give one fact or a refusal.
@@ -164,7 +165,7 @@ func decideClaim(s Standing, t projections.Transfer, c Claim) (events.TransferFa
 	}
 	return &events.Claimed{
 		Attempt: c.Token.Attempt, Dispatcher: c.By.ID, Incarnation: c.By.Incarnation,
-		Session: s.Session.Number, From: s.Session.Server,
+		Session: s.Session.Number, From: s.Session.Server, FromIncarnation: s.Origin,
 	}, nil
 }
 

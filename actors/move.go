@@ -23,11 +23,28 @@ const stateFresh = 250 * time.Millisecond
 // statePatience is how long one dispatcher may take to say whether a claim stands.
 const statePatience = time.Second
 
+// sure waits until this process knows that it was not replaced: somebody who slept finds
+// out by the next heartbeat.
+func (b *Backend) sure(ctx context.Context, l *life) bool {
+	for !l.standsSure(b.timing.Stale) {
+		b.beatNow()
+		if !sleep(ctx, surePause) {
+			return false
+		}
+	}
+	return ctx.Err() == nil
+}
+
 // surePause is how often a process that slept looks whether its heartbeat has landed.
 const surePause = 50 * time.Millisecond
 
 // answerMove sends a player away for a claim, or says what became of that claim.
+// It is silent about a claim that another life was asked to act for, and while it does not
+// know whether it was replaced: the one who asked takes the first answer.
 func (b *Backend) answerMove(ctx context.Context, l *life, q events.MoveAsk) events.Answer {
+	if q.FromIncarnation != nil && *q.FromIncarnation != l.Source.Incarnation || !b.sure(ctx, l) {
+		return events.Answer{}
+	}
 	m, mine, refusal := b.beginMove(q)
 	switch {
 	case refusal != nil:
@@ -115,10 +132,8 @@ func sendAnswer(err error) events.Answer {
 // while it slept asks for nothing.
 func (b *Backend) stillLatest(ctx context.Context, l *life, q events.MoveAsk) *events.Refusal {
 	for ctx.Err() == nil {
-		if !l.standsSure(b.timing.Stale) {
-			b.beatNow()
-			sleep(ctx, surePause)
-			continue
+		if !b.sure(ctx, l) {
+			break
 		}
 		asked := l.Now()
 		once, cancel := context.WithTimeout(ctx, statePatience)

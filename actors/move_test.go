@@ -257,6 +257,25 @@ func TestMoveForgetsOldWorlds(t *testing.T) {
 	})
 }
 
+// TestMoveOfAnotherLife: only the life that was asked to act knows what became of a claim.
+func TestMoveOfAnotherLife(t *testing.T) {
+	onSite(t, func(t *testing.T, ctx context.Context, s *site) {
+		s.comes()
+		q := moveFor(5)
+		other := lifeOf("before")
+		for _, q.Query = range []bool{false, true} {
+			q.FromIncarnation = &other
+			if a := s.answerMove(ctx, s.life, q); a != (events.Answer{}) || s.ground.sends() != 0 {
+				t.Errorf("query %t: answer %+v, sent %d times; want silence", q.Query, a, s.ground.sends())
+			}
+		}
+		q.FromIncarnation, q.Query = &s.life.Source.Incarnation, false
+		if a := s.answerMove(ctx, s.life, q); a.Code != events.Sent || s.ground.sends() != 1 {
+			t.Errorf("answer %+v, sent %d times; want one", a, s.ground.sends())
+		}
+	})
+}
+
 // TestMoveOfASleeper: a process that slept may have been replaced, and moves nobody before
 // its own heartbeat has landed again.
 func TestMoveOfASleeper(t *testing.T) {
@@ -266,8 +285,8 @@ func TestMoveOfASleeper(t *testing.T) {
 		s.life.beaten.Store(&long)
 		once, cancel := context.WithTimeout(ctx, s.timing.MoveTimeout)
 		defer cancel()
-		if a := s.answerMove(once, s.life, moveFor(5)); a.Code != events.Refused || s.ground.sends() != 0 {
-			t.Errorf("answer %+v, sent %d times; want a refusal", a, s.ground.sends())
+		if a := s.answerMove(once, s.life, moveFor(5)); a != (events.Answer{}) || s.ground.sends() != 0 {
+			t.Errorf("answer %+v, sent %d times; want silence", a, s.ground.sends())
 		}
 		s.state = func(events.StateAsk) events.StateAnswer {
 			return events.StateAnswer{Code: events.OK, Token: tokenOne, Claim: 6}

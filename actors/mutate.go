@@ -184,6 +184,9 @@ func (d *Dispatcher) catchUp(ctx context.Context, s Standing, failed *events.App
 func (d *Dispatcher) standing(player events.PlayerID) Standing {
 	s := Standing{Player: d.view.Player(player), Controls: d.view.Controls()}
 	s.Session, s.HasSession = d.view.Session(player)
+	if b := d.view.Fleet().Backend(s.Session.Server); b != nil {
+		s.Origin = &b.Incarnation
+	}
 	return s
 }
 

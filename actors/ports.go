@@ -30,7 +30,8 @@ type Bus interface {
 	Ask(ctx context.Context, subject string, w events.Wire) (events.Wire, error)
 	// Serve answers requests to a subject (wildcards allowed) until ctx ends; of several
 	// servers with the same queue one gets each request. handle may run concurrently with
-	// itself, at most 256 at once. Serve returns only after the last handle has returned.
+	// itself, at most 256 at once; events.Silence is not sent, as if the request had been lost.
+	// Serve returns only after the last handle has returned.
 	// ready is called once the subscription stands at the server.
 	Serve(ctx context.Context, subject, queue string, ready func(), handle func(ctx context.Context, subject string, w events.Wire) events.Wire) error
 	// Announce publishes news. It does not wait for anybody.

@@ -9,7 +9,11 @@ import (
 )
 
 // answerReserve promises a coordinate. The same (transfer, attempt) gets the same promise.
+// It is silent while it does not know whether it was replaced.
 func (b *Backend) answerReserve(ctx context.Context, l *life, q events.ReserveAsk) events.ReserveAnswer {
+	if !b.sure(ctx, l) {
+		return events.ReserveAnswer{}
+	}
 	token := events.Token{Transfer: q.Transfer, Attempt: q.Attempt}
 	if x := l.pool.find(token); x != nil {
 		return b.promised(l, x)

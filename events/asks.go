@@ -49,6 +49,7 @@ type (
 
 	// MoveAsk tells the origin to send a player away. The origin refuses a claim older
 	// than one it has seen for that player, and repeats its answer for the same claim.
+	// Only the life that is named acts and answers: no other one knows what became of the claim.
 	MoveAsk struct {
 		Player  PlayerID `msgpack:"player" json:"player"`
 		Name    string   `msgpack:"name" json:"name"`
@@ -58,6 +59,8 @@ type (
 		Address string   `msgpack:"address" json:"address"`                 // host:port the client is sent to, empty for a local move
 		At      Position `msgpack:"at" json:"at"`                           // the coordinate behind the token
 		Query   bool     `msgpack:"query,omitempty" json:"query,omitempty"` // only answer what happened, do nothing
+
+		FromIncarnation *Incarnation `msgpack:"frominc,omitempty" json:"fromIncarnation,omitempty"` // the life meant; absent: not known
 	}
 
 	// TellAsk shows a message to a player where the player stands.

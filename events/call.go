@@ -13,6 +13,16 @@ type Wire struct {
 	Body   []byte
 }
 
+// headerSilence marks what is not to be sent. It never travels.
+const headerSilence = "Landfall-Silence"
+
+// Silence is what the handler of a request gives that is not to be answered: to the one who
+// asked it is as if the request had not arrived.
+func Silence() Wire { return Wire{Header: Header{headerSilence: "1"}} }
+
+// Silent tells that nothing is to be sent.
+func (w Wire) Silent() bool { return w.Header[headerSilence] != "" }
+
 // Call is the envelope of a Wire.
 type Call struct {
 	ID       RequestID

@@ -74,6 +74,9 @@ type (
 		Incarnation Incarnation `msgpack:"inc" json:"incarnation"`
 		Session     uint64      `msgpack:"session" json:"session"` // number of the session it acts for
 		From        HostID      `msgpack:"from" json:"from"`       // the server where the player stood
+		// FromIncarnation is the life of that server, which alone can say whether it sent the
+		// player; absent: not known.
+		FromIncarnation *Incarnation `msgpack:"frominc,omitempty" json:"fromIncarnation,omitempty"`
 	}
 
 	// Transferred says that a move was carried out, or that nobody knows whether it was.

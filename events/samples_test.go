@@ -102,6 +102,9 @@ func samples() []sample {
 		{"bare", direct, there, 1 << 40, "", &Reserved{Attempt: 64, Server: "s", Promise: 1, TTLMs: 1}},
 		{"edge", edge, here, 102, "", &Claimed{Attempt: 1, Dispatcher: "edge-1", Incarnation: edge.Incarnation, Session: 4711, From: "survival-1"}},
 		{"direct", direct, there, 1<<40 + 1, "", &Claimed{Attempt: 64, Dispatcher: "survival-1", Incarnation: direct.Incarnation}},
+		{"origin", edge, here, 102, "", &Claimed{
+			Attempt: 1, Dispatcher: "edge-1", Incarnation: edge.Incarnation, Session: 4711, From: "survival-1", FromIncarnation: &inc,
+		}},
 		{"sent", edge, here, 103, "", &Transferred{Attempt: 1, How: HowTransfer, Result: MoveSent}},
 		{"unknown", relay, there, 9, "", &Transferred{Attempt: 2, How: HowConnect, Result: MoveUnknown}},
 		{"joined", relay, here, 104, "", &Consumed{Attempt: 1, Server: "survival-2", Incarnation: inc, Join: fixed[JoinID]("arrival")}},

@@ -74,7 +74,7 @@ func (s *Store) answer(ctx context.Context, m *nats.Msg, handle func(context.Con
 		defer cancel()
 	}
 	out := handle(ctx, m.Subject, events.Wire{Header: flatten(m.Header), Body: m.Data})
-	if m.Reply == "" {
+	if m.Reply == "" || out.Silent() {
 		return
 	}
 	if err := m.RespondMsg(wireMsg(m.Reply, out)); err != nil {

@@ -164,7 +164,7 @@ func (s *subscription) drain(work func(delivery)) {
 
 // answer sends a reply, as soon as the host is not stopped, if it is connected then.
 func (c *Client) answer(ctx context.Context, d delivery, w events.Wire) {
-	if c.running(ctx) != nil || d.answer == nil || !c.connected() {
+	if c.running(ctx) != nil || d.answer == nil || w.Silent() || !c.connected() {
 		return
 	}
 	after(2*c.m.latency, func() { offer(d.answer, reply{wire: w}) })

@@ -174,6 +174,23 @@ func askDeadline(t *testing.T, s Store, _ Features) {
 	}
 }
 
+// silence: a server that must not answer leaves it to another one, or to nobody.
+func silence(t *testing.T, s Store, _ Features) {
+	c := s.Connect(t)
+	subject := events.ToBackend(newHost(), events.VerbMove)
+	mute := func(context.Context, string, events.Wire) events.Wire { return events.Silence() }
+	serve(t, s.Connect(t), c, subject, "", mute)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if w, err := c.Ask(ctx, subject, events.Wire{}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("ask: %v, %v, want its deadline", w, err)
+	}
+	serve(t, s.Connect(t), c, subject, "", func(context.Context, string, events.Wire) events.Wire { return events.Wire{Body: []byte("here")} })
+	if w, err := c.Ask(within(t), subject, events.Wire{}); err != nil || string(w.Body) != "here" {
+		t.Errorf("ask: %q, %v, want the answer of the one who speaks", w.Body, err)
+	}
+}
+
 // handlersBounded: handlers of one Serve run beside each other, but never more than 256.
 func handlersBounded(t *testing.T, s Store, _ Features) {
 	const asks = 600

@@ -146,6 +146,7 @@ var wholeCases = []suiteCase{
 	{"bus/one of a queue answers", oneOfAQueue},
 	{"bus/nobody", nobodyAnswers},
 	{"bus/deadline", askDeadline},
+	{"bus/silence", silence},
 	{"bus/handlers run at once, within bounds", handlersBounded},
 	{"bus/serve waits for its handlers", serveWaits},
 	{"bus/news in order", newsInOrder},
