@@ -80,14 +80,13 @@ func (b *Backend) Asked(p Player, where string) {
 // Cancelled implements WorldEvents.
 func (b *Backend) Cancelled(p Player) {
 	b.background(func(ctx context.Context) {
-		key, args := "", []events.Arg(nil)
-		switch a := b.Cancel(ctx, p.ID); a.Code {
-		case events.OK:
+		a := b.Cancel(ctx, p.ID)
+		key, args := "refused."+string(a.Code), []events.Arg{{Name: "detail", Value: a.Detail}}
+		if a.Code == events.OK {
 			return // the dispatcher tells the player
-		case events.NotKnown:
+		}
+		if a.Code == events.NotKnown {
 			key = "transfer.none"
-		default:
-			key, args = "refused."+string(a.Code), []events.Arg{{Name: "detail", Value: a.Detail}}
 		}
 		if err := b.cfg.World.Tell(ctx, p, b.text(key, args)); err != nil {
 			b.logger.Warn("answer not shown", "player", p.ID, "error", err)

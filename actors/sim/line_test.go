@@ -118,6 +118,7 @@ func (c *crowd) grants(server events.HostID) []grant {
 				byPromise[f.Promise] = grant{player: player, place: places[e.Correlation], seq: e.Seq, at: e.Stored}
 				order = append(order, f.Promise)
 			}
+		default: // nothing of places
 		}
 	}
 	slices.Sort(order)
