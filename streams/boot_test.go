@@ -2,8 +2,8 @@ package streams_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -11,22 +11,39 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/landfall/landfall/events"
-	"github.com/landfall/landfall/projections"
+	"github.com/landfall/landfall/streams"
 
 	"github.com/landfall/landfall/streams/streamtest"
 )
 
-// beginsWhole makes a View's tails begin with everything.
-type beginsWhole struct{ projections.Tailer }
-
-func (w beginsWhole) Tail(ctx context.Context, b events.Bucket, from events.TailStart, f events.Follower) error {
-	if from.Mode == events.TailLive {
-		from.Mode = events.TailAll
-	}
-	return w.Tailer.Tail(ctx, b, from, f)
+// opener opens whatever it is told, as a fold does, and counts what is under way.
+type opener struct {
+	keys  *events.Keyring
+	open  map[string]bool
+	ready context.CancelFunc
 }
 
-// BenchmarkBoot is a View's way to readiness over a store of ended transfers (five facts
+func (o *opener) Begin(events.StreamState, bool) { o.open = map[string]bool{} }
+
+func (o *opener) Record(r events.Record) error {
+	e, refusal := events.Open(o.keys, r)
+	if refusal != nil {
+		return refusal
+	}
+	o.open[r.Key] = !events.Terminal(e.Fact.(events.TransferFact)) //nolint:forcetypeassert // of this bucket
+	return nil
+}
+
+func (o *opener) Newest(r events.Record) bool {
+	e, refusal := events.Open(o.keys, r)
+	return refusal != nil || !events.Terminal(e.Fact.(events.TransferFact)) //nolint:forcetypeassert // of this bucket
+}
+
+func (o *opener) Settled(key string, _ uint64) { o.open[key] = false }
+func (o *opener) Live(uint64)                  { o.ready() }
+func (o *opener) Blind(error)                  {}
+
+// BenchmarkBoot is the way of a fold to readiness over a store of ended transfers (five facts
 // each, spread over players of four) with some under way: from what is alive, and from
 // everything.
 func BenchmarkBoot(b *testing.B) {
@@ -36,10 +53,10 @@ func BenchmarkBoot(b *testing.B) {
 			srv := openServer(b, c)
 			st := ensured(b, srv.Connection())
 			facts := populate(b, rawConfig(b, srv.Connection()), size.ended, size.live)
-			for name, log := range map[string]projections.Tailer{"from=alive": st, "from=everything": beginsWhole{st}} {
+			for name, mode := range map[string]events.TailMode{"from=alive": events.TailLive, "from=everything": events.TailAll} {
 				b.Run(name, func(b *testing.B) {
 					for b.Loop() {
-						boot(b, log, size.live)
+						boot(b, st, mode, size.live)
 					}
 					b.ReportMetric(float64(facts), "facts")
 				})
@@ -48,20 +65,23 @@ func BenchmarkBoot(b *testing.B) {
 	}
 }
 
-func boot(b testing.TB, log projections.Tailer, live int) {
-	b.Helper()
-	v := projections.NewView(projections.Config{Log: log, Keys: streamtest.Keyring(), Logger: slog.New(slog.DiscardHandler), Now: time.Now})
-	ctx, cancel := context.WithCancel(b.Context())
-	done := make(chan error, 1)
-	go func() { done <- v.Run(ctx) }()
-	if err := v.WaitLive(ctx); err != nil {
-		b.Fatal(err)
+func boot(tb testing.TB, st *streams.Store, mode events.TailMode, live int) {
+	tb.Helper()
+	ctx, cancel := context.WithCancel(tb.Context())
+	defer cancel()
+	o := &opener{keys: streamtest.Keyring(), ready: cancel}
+	if err := st.Tail(ctx, events.Transfers, events.TailStart{Mode: mode}, o); !errors.Is(err, context.Canceled) {
+		tb.Fatal(err)
 	}
-	if n := len(v.Active()); n != live {
-		b.Fatalf("%d under way, want %d", n, live)
+	n := 0
+	for _, open := range o.open {
+		if open {
+			n++
+		}
 	}
-	cancel()
-	<-done
+	if n != live {
+		tb.Fatalf("%d under way, want %d", n, live)
+	}
 }
 
 // TestBootOfManyAlive: when more is alive than one would name, everything is read.
@@ -70,12 +90,12 @@ func TestBootOfManyAlive(t *testing.T) {
 	st := ensured(t, srv.Connection())
 	const live = 1100
 	populate(t, rawConfig(t, srv.Connection()), 200, live)
-	boot(t, st, live)
+	boot(t, st, events.TailLive, live)
 }
 
 // populate publishes without waiting for each: what counts is what is there afterwards.
-func populate(b testing.TB, js jetstream.JetStream, ended, live int) (facts int) {
-	b.Helper()
+func populate(tb testing.TB, js jetstream.JetStream, ended, live int) (facts int) {
+	tb.Helper()
 	life := streamtest.Source(events.SourceBackend, "b").Incarnation
 	e1 := streamtest.Source(events.SourceEdge, "e1")
 	journey := []events.Fact{
@@ -101,14 +121,14 @@ func populate(b testing.TB, js jetstream.JetStream, ended, live int) (facts int)
 		}
 		transfer := streamtest.NewID[events.TransferID]()
 		for _, f := range facts {
-			m := streamtest.Seal(b, events.Envelope{ID: streamtest.NewID[events.EventID](), Source: e1, Time: time.Now(), Key: events.TransferKey(player, transfer), Correlation: transfer, Prev: guard}, f)
+			m := streamtest.Seal(tb, events.Envelope{ID: streamtest.NewID[events.EventID](), Source: e1, Time: time.Now(), Key: events.TransferKey(player, transfer), Correlation: transfer, Prev: guard}, f)
 			out := nats.NewMsg(m.Bucket.Subject(m.Key))
 			for name, value := range m.Header {
 				out.Header[name] = []string{value}
 			}
 			out.Data = m.Body
 			if _, err := js.PublishMsgAsync(out, jetstream.WithStallWait(time.Minute)); err != nil {
-				b.Fatal(err)
+				tb.Fatal(err)
 			}
 			seq++
 			guard = seq
