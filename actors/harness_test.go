@@ -64,6 +64,9 @@ func identity(kind events.SourceKind, id events.HostID) Identity {
 	return Identity{Source: streamtest.Source(kind, id), Keys: streamtest.Keyring(), Now: time.Now, NewID: streamtest.NewID[[16]byte]}
 }
 
+// passTime lets fake time pass, inside a bubble.
+func passTime(d time.Duration) { time.Sleep(d); synctest.Wait() }
+
 // bubble runs a test body in fake time on a log in memory; all it started must have ended
 // when its context has.
 func bubble(t *testing.T, body func(t *testing.T, ctx context.Context, mem *streamtest.Memory)) {

@@ -18,7 +18,7 @@ func queueing(t *testing.T, servers map[events.HostID][]events.RegionBeat, body 
 		for id, regions := range servers {
 			q.beat(t, id, 0, regions...)
 		}
-		time.Sleep(5 * time.Second) // sighted
+		passTime(5 * time.Second) // sighted
 		for id, regions := range servers {
 			q.beat(t, id, q.view.Fleet().Backend(id).Seq, regions...)
 		}
@@ -132,7 +132,7 @@ func TestTurnsFollowAnswers(t *testing.T) {
 		again()
 		refused(events.NotReady, 2)
 		q.wants(t, "a fault", q.walk(east, west), false, false)
-		time.Sleep(q.timing.Cooldown)
+		passTime(q.timing.Cooldown)
 		again()
 		q.wants(t, "cooled down", q.walk(east, west), true, true)
 
