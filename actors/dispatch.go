@@ -194,10 +194,7 @@ func (d *Dispatcher) askReserve(ctx context.Context, t projections.Transfer, c c
 func (d *Dispatcher) noteRefusal(r *run, c choice, answer events.ReserveAnswer, code events.Code) {
 	server := c.backend.Server
 	r.exclude[server] = code
-	beat := uint64(0)
-	if b := d.view.Fleet().Backend(server); b != nil {
-		beat = b.Seq
-	}
+	beat := c.backend.Seq // a newer one may have come meanwhile: it is believed
 	switch code {
 	case events.NoCoordinate:
 		d.line.correct(projections.Spot{Server: server, Region: c.region}, correction{beat: beat, kept: answer.Kept})

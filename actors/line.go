@@ -49,10 +49,10 @@ type parked struct {
 	nudged    chan struct{}
 }
 
-// correction is what a destination's own answer said of a spot; it holds until the next
-// heartbeat.
+// correction is what a destination's own answer said of a spot; it holds until there is a
+// newer heartbeat than the one that led to the question.
 type correction struct {
-	beat uint64 // the last heartbeat at the time of the answer
+	beat uint64 // that one
 	kept int
 }
 

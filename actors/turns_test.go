@@ -115,9 +115,9 @@ func TestTurnsPassOver(t *testing.T) {
 func TestTurnsFollowAnswers(t *testing.T) {
 	queueing(t, map[events.HostID][]events.RegionBeat{"b": {region("east", 2), region("west", 2)}}, func(t *testing.T, q *queueTest) {
 		east, west := waiter(1, events.Wish{Region: "east"}, "e1", 0), waiter(2, events.Wish{Region: "west"}, "e1", 0)
-		b := q.view.Fleet().Backend("b")
 		refused := func(code events.Code, kept int) {
-			q.noteRefusal(q.runs.get(first, q.view.Fleet()), choice{backend: b, region: "east"}, events.ReserveAnswer{Kept: kept}, code)
+			c := choice{backend: q.view.Fleet().Backend("b"), region: "east"}
+			q.noteRefusal(q.runs.get(first, q.view.Fleet()), c, events.ReserveAnswer{Kept: kept}, code)
 			q.runs.end(first)
 		}
 		again := func() { q.beat(t, "b", q.view.Fleet().Backend("b").Seq, region("east", 2), region("west", 2)) }
@@ -130,6 +130,11 @@ func TestTurnsFollowAnswers(t *testing.T) {
 		refused(events.Full, 2)
 		q.wants(t, "full", q.walk(east, west), false, false)
 		again()
+		old := q.view.Fleet().Backend("b")
+		again()
+		q.noteRefusal(q.runs.get(first, q.view.Fleet()), choice{backend: old, region: "east"}, events.ReserveAnswer{}, events.WrongIncarnation)
+		q.runs.end(first)
+		q.wants(t, "an answer about an older heartbeat", q.walk(east, west), true, true)
 		refused(events.NotReady, 2)
 		q.wants(t, "a fault", q.walk(east, west), false, false)
 		passTime(q.timing.Cooldown)
