@@ -24,7 +24,7 @@ func TestThePitfallsAreTested(t *testing.T) {
 			continue
 		}
 		rows++
-		for _, part := range strings.Split(cells[4], ";") {
+		for part := range strings.SplitSeq(cells[4], ";") {
 			folder, names := regexp.MustCompile("`([a-z/]+)`: ").FindStringSubmatch(part), regexp.MustCompile(`\b(?:Test|Benchmark)\w+`).FindAllString(part, -1)
 			if len(names) > 0 && folder == nil {
 				t.Errorf("%s: %q names no package", cells[1], part)

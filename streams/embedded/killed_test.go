@@ -71,7 +71,7 @@ func carry(ctx context.Context, dir, die string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println("acknowledged")
+	fmt.Fprintln(os.Stdout, "acknowledged")
 	_, err = io.Copy(io.Discard, os.Stdin)
 	return errors.Join(err, st.Close(), srv.Close())
 }
