@@ -19,6 +19,9 @@ func (b *Backend) Up(worldID string) {
 	}
 	b.mu.Unlock()
 	if restarted {
+		if l := b.life.Load(); l != nil {
+			l.serving.Store(false) // it ends
+		}
 		select {
 		case b.reborn <- struct{}{}:
 		default:

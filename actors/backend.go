@@ -69,7 +69,9 @@ type life struct {
 	Identity
 	pool  *pool
 	slots *arbiter
-	ctx   context.Context
+	// serving says that whoever reads READY in a heartbeat finds somebody who answers.
+	serving atomic.Bool
+	ctx     context.Context
 	// beaten is when the newest beat was made that the log has taken: until then nobody else
 	// had begun to live under this id.
 	beaten atomic.Pointer[time.Time]
@@ -178,8 +180,17 @@ func (b *Backend) runLife(ctx context.Context, inc events.Incarnation) error {
 // serve answers the dispatchers.
 func (b *Backend) serve(ctx context.Context, l *life) error {
 	g, ctx := errgroup.WithContext(ctx)
+	var standing atomic.Int32
+	stands := func() {
+		if int(standing.Add(1)) == len(events.BackendVerbs) {
+			l.serving.Store(true)
+			b.beatNow()
+		}
+	}
 	answer := func(v events.Verb, handle func(context.Context, string, events.Wire) events.Wire) {
-		g.Go(func() error { return b.cfg.Bus.Serve(ctx, events.ToBackend(l.Source.ID, v), "", func() {}, handle) })
+		g.Go(func() error {
+			return b.cfg.Bus.Serve(ctx, events.ToBackend(l.Source.ID, v), "", sync.OnceFunc(stands), handle)
+		})
 	}
 	answer(events.VerbReserve, answerWith(l.Identity, fromDispatcher, refuseReserve, func(ctx context.Context, _ events.HostID, q events.ReserveAsk) events.ReserveAnswer {
 		return b.answerReserve(ctx, l, q)
@@ -263,8 +274,12 @@ func (b *Backend) beat(ctx context.Context, l *life) *events.BackendBeat {
 	out := l.pool.outstanding()
 	seats := h.MaxPlayers - h.Players - out
 	regions, number := l.pool.beat(seats)
+	state := b.state(l, err)
+	if state == events.Ready && !l.serving.Load() {
+		state = events.Starting
+	}
 	return &events.BackendBeat{
-		Server: l.Source.ID, Incarnation: l.Source.Incarnation, State: b.state(l, err), Accepting: !b.leaving.Load(),
+		Server: l.Source.ID, Incarnation: l.Source.Incarnation, State: state, Accepting: !b.leaving.Load(),
 		Adapter: b.cfg.Adapter, Version: b.cfg.Version, Schema: events.SchemaVersion, Game: h.Game,
 		ProtocolMin: h.ProtocolMin, ProtocolMax: h.ProtocolMax, Advertise: b.cfg.Advertise, Public: b.cfg.Public,
 		Players: h.Players, MaxPlayers: h.MaxPlayers, Promise: number, Outstanding: out, Regions: regions,
