@@ -183,6 +183,18 @@ func (r *recorder) hear(asked time.Time, subject string, q, a events.Wire) {
 	r.asks = append(r.asks, asking{place: ask.Place, from: asked, until: time.Now(), granted: answer.Code == events.Promised})
 }
 
+func (r *recorder) of(place uint64) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := ""
+	for _, x := range r.asks {
+		if x.place == place {
+			out += fmt.Sprintf(" %s-%s %v", x.from.Format("05.000"), x.until.Format("05.000"), x.granted)
+		}
+	}
+	return out
+}
+
 // inOrder demands the order that the line claims: at the moment of a grant nobody with a
 // lower place has been asking for one.
 func (r *recorder) inOrder() {
@@ -243,6 +255,9 @@ func TestFiveHundredPlayersAndAServerThatReturns(t *testing.T) {
 		}
 		for i := pace; i+pace < len(list); i++ {
 			if d := list[i+pace].at.Sub(list[i].at); d < time.Second-50*time.Millisecond {
+				for k := i; k <= i+pace; k++ {
+					t.Logf("grant %d place %d at %s seq %d: %s", k, list[k].place, list[k].at.Format("05.000"), list[k].seq, asked.of(list[k].place))
+				}
 				t.Fatalf("%d places within %s", pace, d)
 			}
 		}
