@@ -40,10 +40,14 @@ func (s *Store) Append(ctx context.Context, m events.Message) (uint64, error) {
 	}
 	id := m.Header[events.HeaderID]
 	from, doubted := s.doubt.of(id)
-	if doubted && s.read.nc.IsConnected() {
-		if seq, found := s.own(ctx, m, from, 0); found {
+	if doubted {
+		seq, found, err := s.doubted(ctx, m, from)
+		if found {
 			s.doubt.settle(id)
 			return seq, nil
+		}
+		if err != nil && m.Prev != from { // on a newer guard a second one would land
+			return 0, &events.AppendError{Reason: events.Unknown, Key: m.Key, Err: err}
 		}
 	}
 	seq, failed := s.publish(ctx, m)
@@ -58,6 +62,18 @@ func (s *Store) Append(ctx context.Context, m events.Message) (uint64, error) {
 		s.doubt.add(id, m.Prev)
 	}
 	return 0, failed
+}
+
+// doubted looks whether an append of unknown outcome has landed. It does not wait for the
+// connection: an append fails at once without one. An error means that nothing is known.
+func (s *Store) doubted(ctx context.Context, m events.Message, from uint64) (uint64, bool, error) {
+	if s.cfg.NoRead {
+		return 0, false, nil
+	}
+	if !s.read.nc.IsConnected() {
+		return 0, false, nats.ErrConnectionReconnecting
+	}
+	return s.own(ctx, m, from, 0)
 }
 
 func checkKey(m events.Message) error {
@@ -202,8 +218,12 @@ func (s *Store) resolve(ctx context.Context, m events.Message, failed *events.Ap
 		}
 		return 0, failed
 	}
-	if seq, found := s.own(ctx, m, m.Prev, failed.Last); found {
+	seq, found, err := s.own(ctx, m, m.Prev, failed.Last)
+	switch {
+	case found:
 		return seq, nil
+	case err != nil: // who refused it may have been the fact itself
+		failed.Reason, failed.Err = events.Unknown, errors.Join(failed.Err, err)
 	}
 	return 0, failed
 }
@@ -211,24 +231,24 @@ func (s *Store) resolve(ctx context.Context, m events.Message, failed *events.Ap
 // own finds m in the log by its event id, among what its key has above sequence from.
 // last, when not 0, is known to be the last sequence inside the guard. Not found proves
 // nothing: m may still be on its way.
-func (s *Store) own(ctx context.Context, m events.Message, from, last uint64) (uint64, bool) {
+func (s *Store) own(ctx context.Context, m events.Message, from, last uint64) (seq uint64, found bool, err error) {
 	id := m.Header[events.HeaderID]
 	if id == "" || s.cfg.NoRead {
-		return 0, false
+		return 0, false, nil
 	}
 	for range events.MaxKeyFacts {
 		r, ok, err := s.next(ctx, m.Bucket, m.Key, from+1)
 		if err != nil || !ok {
-			return 0, false
+			return 0, false, err
 		}
 		if r.Header[events.HeaderID] == id {
-			return r.Seq, true
+			return r.Seq, true, nil
 		}
 		if from = r.Seq; from == last {
-			return 0, false
+			return 0, false, nil
 		}
 	}
-	return 0, false
+	return 0, false, nil
 }
 
 var errNoAnswer = errors.New("no answer from the store")

@@ -34,6 +34,7 @@ const answerFor = 2 * time.Minute
 // readAPI are the JetStream calls of one who reads through a leader or a pull consumer.
 // Stream names are one token, so "*" is every bucket of the network.
 var readAPI = []string{
+	"$JS.ACK.>", // nobody acknowledges; without it the server would remember each delivery as a request to be answered, for answerFor, and walk through all of them every second
 	"$JS.API.INFO",
 	"$JS.API.STREAM.INFO.*",
 	"$JS.API.STREAM.MSG.GET.*",
@@ -67,7 +68,7 @@ func PermissionsOf(role Role, id events.HostID) Permissions {
 	case RoleAuditor:
 		return Permissions{Publish: readAPI, Subscribe: []string{inbox, "landfall.>"}}
 	case RoleOperator:
-		return Permissions{Publish: []string{"$KV.>", "$JS.API.>", "landfall.>", "_INBOX.>"}, Subscribe: []string{inbox, "landfall.>", "$SRV.>"}, AnswerFor: answerFor}
+		return Permissions{Publish: []string{"$KV.>", "$JS.ACK.>", "$JS.API.>", "landfall.>", "_INBOX.>"}, Subscribe: []string{inbox, "landfall.>", "$SRV.>"}, AnswerFor: answerFor}
 	}
 	return Permissions{}
 }

@@ -151,13 +151,10 @@ func write(t *testing.T, st *streams.Store, player, n int) (last uint64) {
 	return last
 }
 
-// insist appends once both connections stand, and again while they are on their way back.
+// insist appends, and again while they are on their way back.
 func insist(t *testing.T, st *streams.Store, m events.Message) uint64 {
 	t.Helper()
 	for {
-		for !st.Connected() {
-			time.Sleep(10 * time.Millisecond)
-		}
 		seq, err := st.Append(t.Context(), m)
 		if err == nil {
 			return seq
