@@ -186,13 +186,13 @@ func (r *recorder) hear(asked time.Time, subject string, q, a events.Wire) {
 func (r *recorder) of(place uint64) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := ""
+	var out strings.Builder
 	for _, x := range r.asks {
 		if x.place == place {
-			out += fmt.Sprintf(" %s-%s %v", x.from.Format("05.000"), x.until.Format("05.000"), x.granted)
+			out.WriteString(fmt.Sprintf(" %s-%s %v", x.from.Format("05.000"), x.until.Format("05.000"), x.granted))
 		}
 	}
-	return out
+	return out.String()
 }
 
 // inOrder demands the order that the line claims: at the moment of a grant nobody with a
