@@ -79,11 +79,12 @@ func (c *connections) joined(d *Dispatcher, server events.HostID, news events.Jo
 	}
 }
 
-// match gives the connection of a join, and whether it was announced before.
+// match gives the connection of a join, and whether it was announced before. A backend that
+// began anew gives the players it finds new joins: they go on over the connections they have.
 func (c *connections) match(d *Dispatcher, server events.HostID, news events.Joined) (_ *held, again bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var newest *held
+	var newest, matched *held
 	for _, h := range c.byID {
 		if h.Server != server || h.Name != news.Name {
 			continue
@@ -94,6 +95,13 @@ func (c *connections) match(d *Dispatcher, server events.HostID, news events.Joi
 		if !h.matched && (newest == nil || h.ID > newest.ID) {
 			newest = h
 		}
+		if h.matched && (matched == nil || h.ID > matched.ID) {
+			matched = h
+		}
+	}
+	if newest == nil && matched != nil {
+		matched.join = news.Join
+		return matched, true
 	}
 	if newest == nil && d.cfg.Kind == events.KindDirect && server == d.cfg.Local {
 		c.next++
@@ -149,7 +157,7 @@ func (c *connections) unmatch(h *held) {
 func (d *Dispatcher) openSession(ctx context.Context, h *held) {
 	had := false // that join has a session of ours, or had one: it came over another connection
 	d.writeOpened(ctx, h, func(s projections.Session, known bool) bool {
-		had = known && s.Join == h.join && (!s.Open || s.HolderIncarnation == d.Source.Incarnation)
+		had = known && s.Join == d.conns.joinOf(h) && (!s.Open || s.HolderIncarnation == d.Source.Incarnation)
 		return !had
 	})
 	if had {
@@ -176,7 +184,7 @@ func (d *Dispatcher) keepSession(ctx context.Context, h *held) {
 func (d *Dispatcher) writeOpened(ctx context.Context, h *held, wanted func(s projections.Session, known bool) bool) {
 	fact := &events.SessionOpened{Session: events.Session{
 		Holder: d.Source.ID, HolderIncarnation: d.Source.Incarnation, Kind: d.cfg.Kind, Server: h.Server,
-		Join: h.join, Name: h.Name, Protocol: h.Protocol,
+		Join: d.conns.joinOf(h), Name: h.Name, Protocol: h.Protocol,
 	}}
 	seq, ok := d.writeSession(ctx, h.player, func(s projections.Session, known bool) events.Fact {
 		if d.conns.ended(h) || !wanted(s, known) {
@@ -193,6 +201,12 @@ func (d *Dispatcher) writeOpened(ctx context.Context, h *held, wanted func(s pro
 	if d.conns.ended(h) {
 		d.closeSession(ctx, h, "connection ended")
 	}
+}
+
+func (c *connections) joinOf(h *held) events.JoinID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return h.join
 }
 
 func (c *connections) ended(h *held) bool {
