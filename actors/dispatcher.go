@@ -171,6 +171,7 @@ func (d *Dispatcher) changed(c projections.Change) {
 			return // the sweep looks at everybody
 		}
 		d.noteClaim(c)
+		d.noteEnd(c)
 		d.wakeup.wake(c.Player)
 		if d.view.Ready() {
 			d.work.add(c.Player)

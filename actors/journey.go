@@ -78,8 +78,9 @@ func (d *Dispatcher) finish(ctx context.Context, s Standing, c Command) bool {
 	return true
 }
 
-// follow does what follows from a fact that this dispatcher wrote: gives a coordinate back,
-// tells the player. Each may be lost with this process: promises end by themselves.
+// follow does what follows from a fact that this dispatcher wrote: gives a coordinate back.
+// That may be lost with this process: promises end by themselves. The player is told of an
+// end by whoever holds the player, see noteEnd.
 func (d *Dispatcher) follow(before projections.Transfer, done landed) {
 	d.logger.Info("transfer", "fact", events.TypeName(done.fact), "seq", done.seq, "transfer", logged(before))
 	switch f := done.fact.(type) {
@@ -89,10 +90,8 @@ func (d *Dispatcher) follow(before projections.Transfer, done landed) {
 		d.giveBack(before, f.Reason)
 	case *events.Failed:
 		d.giveBackUnlessMoved(before, f.Code)
-		d.tellEnd(before, f.Code, f.Detail)
 	case *events.Cancelled:
 		d.giveBackUnlessMoved(before, f.Code)
-		d.tellEnd(before, f.Code, f.Detail)
 	case *events.Superseded:
 		d.giveBackUnlessMoved(before, events.Replaced)
 	case *events.Completed:

@@ -13,11 +13,60 @@ import (
 // tellPatience is how long a message waits for a player who is between two servers.
 const tellPatience = 30 * time.Second
 
-// tellEnd tells a player why a transfer ended.
-func (d *Dispatcher) tellEnd(t projections.Transfer, code events.Code, detail string) {
-	d.tellPlayer(t.Player, "failed."+string(code), []events.Arg{
-		{Name: "code", Value: string(code)}, {Name: "detail", Value: detail},
+// noteEnd hears every fold, and tells the players of this dispatcher why their transfers
+// ended, whoever has written it: a writer may die before it can tell, or never learn that
+// its fact has landed.
+func (d *Dispatcher) noteEnd(c projections.Change) {
+	t, ok := d.view.Transfer(c.Event.Correlation)
+	if !ok || t.Last != c.Seq || t.Phase != projections.Failed && t.Phase != projections.Cancelled {
+		return
+	}
+	detail := ""
+	switch f := c.Event.Fact.(type) {
+	case *events.Failed:
+		detail = f.Detail
+	case *events.Cancelled:
+		detail = f.Detail
+	default: // a key that is full ends without a fact of its own
+	}
+	q := events.TellAsk{Player: t.Player, Message: "failed." + string(t.Code), Args: []events.Arg{
+		{Name: "code", Value: string(t.Code)}, {Name: "detail", Value: detail},
 		{Name: "region", Value: t.Request.Wish.Region}, {Name: "server", Value: string(t.Destination())},
+	}}
+	d.background(func(ctx context.Context) { d.tellHeld(ctx, q, t.Seen.Last) })
+}
+
+// tellHeld shows a message to a player as soon as this dispatcher holds the player, within
+// tellPatience of the event. Another living holder tells the player itself.
+func (d *Dispatcher) tellHeld(ctx context.Context, q events.TellAsk, happened time.Time) {
+	ctx, cancel := context.WithTimeout(ctx, tellPatience-d.Now().Sub(happened))
+	defer cancel()
+	var other projections.Session
+	since := d.Now()
+	for ctx.Err() == nil {
+		s, ok := d.view.Session(q.Player)
+		switch {
+		case ok && s.Open && s.Holder == d.Source.ID && s.HolderIncarnation == d.Source.Incarnation:
+			if d.tellAt(ctx, s, q.Player, q.Message, q.Args) {
+				d.count.told.Add(1)
+				return
+			}
+		case !ok || !s.Open || s.Number != other.Number || d.watch().presumedDead(s.Holder, s.HolderIncarnation).yes:
+			other, since = s, d.Now()
+		case d.Now().Sub(since) > d.timing.Stale+time.Second:
+			return
+		}
+		d.awaitSessionChange(ctx, q.Player, s)
+	}
+}
+
+// awaitSessionChange waits for another session fact of a player, a moment at most.
+func (d *Dispatcher) awaitSessionChange(ctx context.Context, player events.PlayerID, s projections.Session) {
+	ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+	defer cancel()
+	d.wakeup.until(ctx, player, func() bool {
+		now, _ := d.view.Session(player)
+		return now.Last != s.Last
 	})
 }
 
