@@ -50,13 +50,14 @@ func (d *Dispatcher) moveAsk(t projections.Transfer, s Standing, claim uint64) e
 	return q
 }
 
-// askMove gives the origin's answer; a code of "" means that nobody knows.
+// askMove gives the origin's answer; a code of "" means that nobody knows, NO_ANSWER that
+// this request has reached nobody.
 func (d *Dispatcher) askMove(ctx context.Context, origin events.HostID, q events.MoveAsk) events.Answer {
 	ctx, cancel := context.WithTimeout(ctx, d.timing.MoveTimeout)
 	defer cancel()
 	answer, err := ask[events.Answer](ctx, d.Identity, d.bus, events.ToBackend(origin, events.VerbMove), q)
 	if errors.Is(err, events.ErrNobody) || errors.Is(err, ErrNotSent) {
-		return events.Answer{Code: events.Refused, Detail: "the server " + string(origin) + " does not answer"}
+		return events.Answer{Code: events.NoAnswer, Detail: "the server " + string(origin) + " does not answer"}
 	}
 	if err != nil {
 		d.logger.Warn("move without an answer: outcome unknown", "origin", origin, "error", err)
@@ -88,8 +89,9 @@ func (d *Dispatcher) moveRefused(ctx context.Context, s Standing, q events.MoveA
 	if answer.Detail != "" {
 		r.refusal += ": " + answer.Detail
 	}
+	d.runs.refuse(t.ID, r.refusal)
 	released := d.finish(ctx, s, Release{Token: q.Token, Claim: q.Claim, Reason: events.MoveRefused, Detail: r.refusal})
-	if answer.Code == events.NotHere {
+	if answer.Code == events.NotHere || answer.Code == events.NoAnswer {
 		d.awaitNews(ctx, s)
 	}
 	return released
@@ -125,7 +127,9 @@ func (d *Dispatcher) afterUnknown(ctx context.Context, s Standing, q events.Move
 			continue
 		}
 		answer := d.queryMove(ctx, s.Session.Server, q)
-		if answer.Code != "" && answer.Code != events.NotKnown {
+		switch answer.Code {
+		case "", events.NotKnown, events.NoAnswer: // nobody there now says nothing of then
+		default:
 			return d.afterMove(ctx, s, q, answer)
 		}
 		done, err := d.recordOnce(ctx, s, q, events.MoveUnknown)

@@ -24,6 +24,9 @@ func (d *Dispatcher) dispatch(ctx context.Context, s Standing) bool {
 	if t.Facts >= events.MaxTransferFacts {
 		return d.finish(ctx, s, Fail{Transfer: t.ID, Code: events.AttemptsExhausted, In: openPhases})
 	}
+	if x := d.runs.refused(t.ID); x.count >= d.timing.MaxRetries {
+		return d.finish(ctx, s, Fail{Transfer: t.ID, Code: events.MoveRefused, Detail: x.text, In: openPhases})
+	}
 	r := d.runs.get(t.ID, d.view.Fleet())
 	if r.attempts >= d.timing.MaxRetries {
 		return d.afterRetries(ctx, s, r)

@@ -15,6 +15,14 @@ type runs struct {
 	mu        sync.Mutex
 	byID      map[events.TransferID]*run
 	cooldowns map[events.HostID]time.Time // until when
+	refusals  map[events.TransferID]refusal
+}
+
+// refusal is how often the origin has refused to move a player, over all dispatches of one
+// transfer: another destination, or waiting in line, does not help against that.
+type refusal struct {
+	count int
+	text  string // the last one
 }
 
 // run is one dispatch: up to MaxRetries attempts on one snapshot.
@@ -34,6 +42,19 @@ func (r *run) over(now time.Time) bool { return !r.until.IsZero() && now.After(r
 func (r *runs) init() {
 	r.byID = map[events.TransferID]*run{}
 	r.cooldowns = map[events.HostID]time.Time{}
+	r.refusals = map[events.TransferID]refusal{}
+}
+
+func (r *runs) refuse(id events.TransferID, text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.refusals[id] = refusal{r.refusals[id].count + 1, text}
+}
+
+func (r *runs) refused(id events.TransferID) refusal {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.refusals[id]
 }
 
 // get gives the dispatch under way for a transfer, or begins one.
@@ -62,6 +83,11 @@ func (r *runs) forget(known func(events.TransferID) bool) {
 	for id := range r.byID {
 		if !known(id) {
 			delete(r.byID, id)
+		}
+	}
+	for id := range r.refusals {
+		if !known(id) {
+			delete(r.refusals, id)
 		}
 	}
 }
