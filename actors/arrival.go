@@ -224,9 +224,19 @@ func (b *Backend) stillHere(p presence) bool {
 	return ok && now.join == p.join
 }
 
-// place teleports an arrived player and reports where the player stands.
+// place teleports an arrived player, once, and reports where the player stands. A coordinate
+// that is no longer kept for the player may be another one's.
 func (b *Backend) place(ctx context.Context, l *life, p presence, a events.ArrivedAnswer) {
-	l.pool.spend(a.Token)
+	first, stands := l.pool.spend(a.Token)
+	switch {
+	case !stands:
+		b.reportPlaced(ctx, l, events.PlacedAsk{
+			Player: p.ID, Token: a.Token, Code: events.PlacementUnconfirmed, Detail: "the place was not kept so long", At: a.At,
+		})
+		return
+	case !first:
+		return // the same arrival was answered twice, and the other answer is being carried out
+	}
 	b.cfg.World.Expect(p.Player, 0)
 	q := events.PlacedAsk{Player: p.ID, Token: a.Token, Code: events.OK}
 	at, err := b.cfg.World.Place(ctx, p.Player, a.At)

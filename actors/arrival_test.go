@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -266,4 +267,44 @@ func TestTellAnswers(t *testing.T) {
 			t.Errorf("told %q", texts)
 		}
 	})
+}
+
+// TestArrivalPlacedOnce: an arrival that is asked about twice (a local move, just after the
+// join) puts the player on the coordinate once, and one whose coordinate went back puts
+// nobody there.
+func TestArrivalPlacedOnce(t *testing.T) {
+	for name, row := range map[string]struct {
+		gone   bool
+		placed int
+		code   events.Code
+	}{"answered twice": {false, 1, events.OK}, "given back meanwhile": {true, 0, events.PlacementUnconfirmed}} {
+		t.Run(name, func(t *testing.T) {
+			onSite(t, func(t *testing.T, ctx context.Context, s *site) {
+				p, at := s.arrivesWith(ctx, true)
+				answer := make(chan struct{})
+				s.arrived = func(events.ArrivedAsk) events.ArrivedAnswer {
+					<-answer
+					return events.ArrivedAnswer{Code: events.Place, Token: tokenOne, At: at}
+				}
+				var reports []events.PlacedAsk
+				s.placed = func(q events.PlacedAsk) events.Answer {
+					reports = append(reports, q)
+					return events.Answer{Code: events.OK}
+				}
+				var both sync.WaitGroup
+				both.Go(func() { s.arrive(ctx, p) })
+				if row.gone {
+					s.life.pool.giveBack(tokenOne)
+				} else {
+					both.Go(func() { s.arrive(ctx, p) })
+				}
+				synctest.Wait()
+				close(answer)
+				both.Wait()
+				if len(s.ground.placed) != row.placed || len(reports) == 0 || reports[0].Code != row.code {
+					t.Errorf("placed at %v, reported %+v; want %d and %s", s.ground.placed, reports, row.placed, row.code)
+				}
+			})
+		})
+	}
 }

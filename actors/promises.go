@@ -180,15 +180,19 @@ func (p *pool) giveBack(token events.Token) bool {
 	return true
 }
 
-// spend makes a promised coordinate the player's: it never becomes ready again.
-func (p *pool) spend(token events.Token) {
+// spend makes a promised coordinate the player's: it never becomes ready again. first tells
+// that it was not the player's before, stands that the promise stands at all.
+func (p *pool) spend(token events.Token) (first, stands bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if x := p.promises[token]; x != nil && !x.spent {
-		x.spent = true
-		x.timer.Stop()
-		p.tally.Placed++
+	x := p.promises[token]
+	if x == nil || x.spent {
+		return false, x != nil
 	}
+	x.spent = true
+	x.timer.Stop()
+	p.tally.Placed++
+	return true, true
 }
 
 // settle forgets a spent promise.
