@@ -124,14 +124,22 @@ func (d *Dispatcher) attempt(ctx context.Context, player events.PlayerID, c Comm
 var errBlind = errors.New("the log is out of sight")
 
 // appendSurely repeats an append whose outcome is unknown until it is known: the same event
-// id lands at most once.
+// id lands at most once. That a later try did not leave says nothing of the first.
 func (d *Dispatcher) appendSurely(ctx context.Context, m events.Message) (uint64, error) {
+	doubted := false
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		seq, err := d.log.Append(ctx, m)
 		var failed *events.AppendError
-		if err == nil || !errors.As(err, &failed) || failed.Reason != events.Unknown {
+		if err == nil || !errors.As(err, &failed) {
 			return seq, err
 		}
+		if doubted && failed.Reason == events.Unavailable {
+			failed.Reason = events.Unknown
+		}
+		if failed.Reason != events.Unknown {
+			return 0, err
+		}
+		doubted = true
 		if !sleep(ctx, pause) {
 			return 0, err
 		}

@@ -3,6 +3,8 @@ package actors
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -431,6 +433,32 @@ func TestWriteRace(t *testing.T) {
 		}
 		if n != 1 || len(stored(t, mem, events.Transfers)) != 3 {
 			t.Errorf("%d winners, %d facts; want 1 and 3", n, len(stored(t, mem, events.Transfers)))
+		}
+	})
+}
+
+// TestAppendInDoubt: a try that did not leave says nothing of the one before it, which may
+// have landed: it goes on until the store has answered.
+func TestAppendInDoubt(t *testing.T) {
+	mutating(t, nil, func(t *testing.T, ctx context.Context, s *seer) {
+		c := s.log.Client
+		c.LoseNextAck(1)
+		s.log.before = func(try int, _ events.Message) {
+			if try == 2 {
+				c.Cut()
+				time.AfterFunc(10*time.Second, c.Heal)
+			}
+		}
+		key := events.TransferKey(steve, first)
+		m := streamtest.Seal(t, events.Envelope{ID: streamtest.NewID[events.EventID](), Source: edge("e1"), Time: time.Now(), Key: key, Correlation: first}, requested())
+		seq, err := s.appendSurely(ctx, m)
+		if err != nil || seq != 1 || len(stored(t, s.mem, events.Transfers)) != 1 {
+			t.Errorf("sequence %d, error %v, %d facts; want the one that landed first", seq, err, len(stored(t, s.mem, events.Transfers)))
+		}
+		s.log.before = nil
+		c.Cut()
+		if _, err := s.appendSurely(ctx, m); !strings.Contains(fmt.Sprint(err), string(events.Unavailable)) {
+			t.Errorf("what never left: %v", err)
 		}
 	})
 }
