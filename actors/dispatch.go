@@ -156,8 +156,8 @@ func (d *Dispatcher) reserveBest(ctx context.Context, s Standing, r *run, inLogi
 		}
 		done, refusal, err := d.write(ctx, t.Player, Reserve{Transfer: t.ID, Fact: fact, By: d.Source, InLogin: inLogin})
 		if err != nil || refusal != nil {
-			if err == nil && !d.stands(t, answer) {
-				d.releasePromise(answer.Server, events.ReleaseAsk{Player: t.Player, Transfer: t.ID, Attempt: t.Attempts + 1, Reason: events.LostRace})
+			if err == nil {
+				d.giveUp(t, answer)
 			}
 			return false, decision, false
 		}
@@ -165,14 +165,6 @@ func (d *Dispatcher) reserveBest(ctx context.Context, s Standing, r *run, inLogi
 		return true, decision, true
 	}
 	return false, last, false
-}
-
-// stands tells that a promise is the one in the log, be it that another dispatcher asked for
-// the same attempt and was faster: a destination gives one promise for one attempt.
-func (d *Dispatcher) stands(t projections.Transfer, answer events.ReserveAnswer) bool {
-	now := d.view.Player(t.Player).Find(t.ID)
-	return now != nil && now.Reserved != nil && now.Reserved.Server == answer.Server &&
-		now.Reserved.Incarnation == answer.Incarnation && now.Reserved.Promise == answer.Promise
 }
 
 // askReserve asks one destination for a coordinate.

@@ -191,3 +191,40 @@ func TestRunCooldown(t *testing.T) {
 		}
 	})
 }
+
+// goesTo lets another dispatcher hold the player's session.
+func (s *seer) goesTo(t *testing.T, id events.HostID) {
+	t.Helper()
+	c := s.mem.Client("somebody else")
+	last, _, err := c.Last(t.Context(), events.Sessions, steve.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := events.SessionOpened{Session: events.Session{Holder: id, HolderIncarnation: lifeOf(id), Kind: events.KindEdge, Server: "a", Name: "Steve"}}
+	if _, err := c.Append(t.Context(), streamtest.FactBy(t, edge(id), steve.String(), last.Seq, &open)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "session folded", func() bool { x, _ := s.view.Session(steve); return x.Holder == id })
+}
+
+// TestReserveOfAnotherHolder: who holds the player no longer does not give back a promise
+// that the new holder may be about to record.
+func TestReserveOfAnotherHolder(t *testing.T) {
+	dispatching(t, func(t *testing.T, ctx context.Context, s *seer, q *quay) {
+		q.before = func(int) { s.goesTo(t, "e2") }
+		if won, ok := s.best(ctx); won || ok {
+			t.Errorf("won %v, ok %v", won, ok)
+		}
+		synctest.Wait()
+		if got := q.releases(); len(got) != 0 {
+			t.Fatalf("given back %+v before the attempt was decided", got)
+		}
+		f := reserved(1)
+		f.Server, f.Incarnation = "c", lifeOf("c")
+		s.put(t, f)
+		synctest.Wait()
+		if got := q.releases(); len(got) != 1 {
+			t.Errorf("given back %+v once the attempt was another one's, want the promise", got)
+		}
+	})
+}

@@ -115,6 +115,31 @@ func (d *Dispatcher) giveBack(t projections.Transfer, reason events.Code) {
 	d.releasePromise(t.Reserved.Server, events.ReleaseAsk{Player: t.Player, Transfer: t.ID, Attempt: t.Token.Attempt, Reason: reason})
 }
 
+// giveUp takes back a promise whose reservation did not land, once the log shows that this
+// attempt is another one's or will never be. A destination gives one promise for one attempt:
+// until then the dispatcher that holds the player now may be about to record the same one.
+// What is not given back ends by itself.
+func (d *Dispatcher) giveUp(before projections.Transfer, answer events.ReserveAnswer) {
+	attempt := before.Attempts + 1
+	d.background(func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, d.timing.TTL)
+		defer cancel()
+		ours := false
+		decided := d.wakeup.until(ctx, before.Player, func() bool {
+			t := d.view.Player(before.Player).Find(before.ID)
+			if t == nil || t.Phase.Terminal() {
+				return true
+			}
+			r := t.Reserved
+			ours = t.Attempts == attempt && r != nil && r.Server == answer.Server && r.Incarnation == answer.Incarnation && r.Promise == answer.Promise
+			return t.Attempts >= attempt || holds(d.standing(before.Player), d.Source)
+		})
+		if decided && !ours {
+			d.releasePromise(answer.Server, events.ReleaseAsk{Player: before.Player, Transfer: before.ID, Attempt: attempt, Reason: events.LostRace})
+		}
+	})
+}
+
 func (d *Dispatcher) releasePromise(server events.HostID, q events.ReleaseAsk) {
 	d.background(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, d.timing.AttemptTimeout)
