@@ -42,3 +42,7 @@ vuln:
 # everything a change must pass
 ci:
     .ci/run
+
+# the chaos test with 200 players: opt-in, takes its steps and seed from rapid flags
+crowd *args:
+    go test -tags crowd -run Crowd ./actors/sim {{args}}

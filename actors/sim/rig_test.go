@@ -43,12 +43,12 @@ type host[A any] struct {
 }
 
 // simulate runs a test body on a network inside a bubble.
-func simulate(t *testing.T, kind events.SessionKind, body func(r *rig)) {
+func simulate(t *testing.T, kind events.SessionKind, body func(r *rig), options ...streamtest.Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		r := &rig{
-			t: t, ctx: ctx, mem: streamtest.NewMemory(), net: sim.NewNetwork(ctx, 300*time.Millisecond), kind: kind,
+			t: t, ctx: ctx, mem: streamtest.NewMemory(options...), net: sim.NewNetwork(ctx, 300*time.Millisecond), kind: kind,
 			dispatchers: map[events.HostID]*host[*actors.Dispatcher]{}, backends: map[events.HostID]*host[*actors.Backend]{},
 		}
 		defer func() {
