@@ -10,8 +10,8 @@ import (
 	"github.com/landfall/landfall/projections"
 )
 
-// The happy path, killed between each pair of its steps. One test for each cell of the
-// table in docs/ARCHITECTURE: the row is the last step that happened, the column is who dies.
+// The happy path, killed between each pair of its steps: one test for each cell of a table
+// whose row is the last step that happened and whose column is who dies.
 
 // scene is two edges, a lobby "a" where the player stands, and two destinations: "b", which
 // keeps more and is chosen first, and "c".
