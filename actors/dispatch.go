@@ -144,6 +144,7 @@ func (d *Dispatcher) reserveBest(ctx context.Context, s Standing, r *run, inLogi
 			return false, decision, true
 		}
 		d.notePick(ranked[0].backend.Server)
+		asked := d.Now()
 		answer, sig, code := d.askReserve(ctx, t, ranked[0])
 		if code != events.Promised {
 			d.noteRefusal(r, ranked[0], answer, code)
@@ -162,6 +163,9 @@ func (d *Dispatcher) reserveBest(ctx context.Context, s Standing, r *run, inLogi
 			return false, decision, false
 		}
 		d.follow(t, done)
+		if d.Now().Sub(asked) > d.timing.TTLSlack {
+			return false, decision, d.tooLate(ctx, t.Player, done)
+		}
 		return true, decision, true
 	}
 	return false, last, false

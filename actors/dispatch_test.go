@@ -3,9 +3,11 @@ package actors
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/landfall/landfall/events"
 	"github.com/landfall/landfall/projections"
@@ -227,4 +229,35 @@ func TestReserveOfAnotherHolder(t *testing.T) {
 			t.Errorf("given back %+v once the attempt was another one's, want the promise", got)
 		}
 	})
+}
+
+// TestReserveLandsTooLate: a reservation that the store took only when the promise had aged
+// (an outage came between) frees its token again: nobody is sent to a place that is gone.
+func TestReserveLandsTooLate(t *testing.T) {
+	for name, row := range map[string]struct {
+		took time.Duration
+		want []string
+	}{
+		"in time":  {4 * time.Second, []string{"reserved"}},
+		"too late": {6 * time.Second, []string{"reserved", "expired"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dispatching(t, func(t *testing.T, ctx context.Context, s *seer, q *quay) {
+				s.log.before = func(int, events.Message) {
+					s.log.before = nil
+					time.Sleep(row.took)
+				}
+				won, _ := s.best(ctx)
+				synctest.Wait()
+				var facts []string
+				for _, e := range stored(t, s.mem, events.Transfers)[1:] {
+					facts = append(facts, strings.TrimSuffix(strings.TrimPrefix(events.TypeName(e.Fact), "landfall.transfer."), ".v1"))
+				}
+				late := len(row.want) == 2
+				if !slices.Equal(facts, row.want) || won == late || (len(q.releases()) == 1) != late {
+					t.Errorf("won %t, facts %v, given back %+v; want %v", won, facts, q.releases(), row.want)
+				}
+			})
+		})
+	}
 }

@@ -115,6 +115,16 @@ func (d *Dispatcher) giveBack(t projections.Transfer, reason events.Code) {
 	d.releasePromise(t.Reserved.Server, events.ReleaseAsk{Player: t.Player, Transfer: t.ID, Attempt: t.Token.Attempt, Reason: reason})
 }
 
+// tooLate ends a token whose reservation took so long to land that its promise may end before
+// it: the destination keeps a promise no more than the slack longer than a token. It gives
+// false: the transfer is to be dispatched anew.
+func (d *Dispatcher) tooLate(ctx context.Context, player events.PlayerID, done landed) bool {
+	if s := d.standing(player); s.Active != nil && s.Active.ID == done.transfer {
+		d.finish(ctx, s, Expire{Token: s.Active.Token, Reason: events.TTLPassed})
+	}
+	return false
+}
+
 // giveUp takes back a promise whose reservation did not land, once the log shows that this
 // attempt is another one's or will never be. A destination gives one promise for one attempt:
 // until then the dispatcher that holds the player now may be about to record the same one.

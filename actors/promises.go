@@ -35,7 +35,6 @@ type promise struct {
 	region string
 	at     events.Position
 	number uint64
-	until  time.Time
 	spent  bool // the arrival is recorded: the coordinate is the player's
 	timer  *time.Timer
 }
@@ -141,28 +140,52 @@ func (p *pool) count() Tally {
 	return t
 }
 
-// promise binds a taken coordinate to a token until its time is over. A token that has a
+// promise binds a taken coordinate to a token for as long as it is held. A token that has a
 // promise keeps that one, and the coordinate goes back: two dispatchers may ask for it at once.
-func (p *pool) promise(token events.Token, player Player, region string, at events.Position, hold time.Duration, now time.Time) *promise {
+func (p *pool) promise(token events.Token, player Player, region string, at events.Position, hold time.Duration) *promise {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.inHand--
-	if x := p.promises[token]; x != nil {
+	x := p.promises[token]
+	if x != nil {
 		p.ready[region] = append(p.ready[region], at)
-		return x
+	} else {
+		p.number++
+		x = &promise{token: token, player: player, region: region, at: at, number: p.number}
+		p.promises[token] = x
 	}
-	p.number++
-	x := &promise{token: token, player: player, region: region, at: at, number: p.number, until: now.Add(hold)}
-	x.timer = time.AfterFunc(hold, func() { p.giveBack(token) })
-	p.promises[token] = x
+	p.hold(x, hold)
 	return x
 }
 
-// find gives a promise that stands.
-func (p *pool) find(token events.Token) *promise {
+// renew gives a promise that stands, and holds it anew: who asks again counts from now.
+func (p *pool) renew(token events.Token, hold time.Duration) *promise {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.promises[token]
+	x := p.promises[token]
+	if x != nil {
+		p.hold(x, hold)
+	}
+	return x
+}
+
+// hold lets a promise end by itself after a while. It wants p.mu held.
+func (p *pool) hold(x *promise, length time.Duration) {
+	if x.spent {
+		return
+	}
+	if x.timer != nil {
+		x.timer.Stop()
+	}
+	var t *time.Timer
+	t = time.AfterFunc(length, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if x.timer == t { // else it was held anew as this one went off
+			p.end(x)
+		}
+	})
+	x.timer = t
 }
 
 // giveBack ends a promise and makes its coordinate ready again, once. It reports whether
@@ -171,11 +194,16 @@ func (p *pool) giveBack(token events.Token) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	x := p.promises[token]
-	if x == nil || x.spent {
+	return x != nil && p.end(x)
+}
+
+// end wants p.mu held.
+func (p *pool) end(x *promise) bool {
+	if x.spent || p.promises[x.token] != x {
 		return false
 	}
 	x.timer.Stop()
-	delete(p.promises, token)
+	delete(p.promises, x.token)
 	p.ready[x.region] = append(p.ready[x.region], x.at)
 	return true
 }

@@ -62,7 +62,7 @@ func TestPoolConserves(t *testing.T) {
 			"promise": func(*rapid.T) {
 				r, at, code := p.take(region(), "", many)
 				if code == events.OK {
-					p.promise(token(), Player{ID: steve}, r, at, time.Hour, t0)
+					p.promise(token(), Player{ID: steve}, r, at, time.Hour)
 				}
 			},
 			"drop": func(*rapid.T) {
@@ -96,7 +96,7 @@ func TestPoolConservesUnderRace(t *testing.T) {
 				for n := range 50 {
 					token := tokenN((i+n)%8 + 1)
 					if r, at, code := p.take("", "", many); code == events.OK {
-						p.promise(token, Player{ID: steve}, r, at, time.Duration(n)*time.Millisecond, time.Now())
+						p.promise(token, Player{ID: steve}, r, at, time.Duration(n)*time.Millisecond)
 					}
 					switch n % 4 {
 					case 0:
@@ -127,7 +127,7 @@ func TestPromiseExpiresOnce(t *testing.T) {
 		p := newPool(twoRegions)
 		p.found("wild", events.Position{X: 1})
 		r, at, _ := p.take("", "", many)
-		p.promise(tokenN(1), Player{ID: steve}, r, at, 35*time.Second, time.Now())
+		p.promise(tokenN(1), Player{ID: steve}, r, at, 35*time.Second)
 		time.Sleep(35*time.Second - 1)
 		synctest.Wait()
 		if n := p.count(); n.Promised != 1 || n.Ready != 0 {
@@ -155,7 +155,7 @@ func TestPromiseSpentDoesNotExpire(t *testing.T) {
 		p := newPool(twoRegions)
 		p.found("wild", events.Position{X: 1})
 		r, at, _ := p.take("", "", many)
-		p.promise(tokenN(1), Player{ID: steve}, r, at, time.Second, time.Now())
+		p.promise(tokenN(1), Player{ID: steve}, r, at, time.Second)
 		p.spend(tokenN(1))
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -200,7 +200,7 @@ func TestPoolBeat(t *testing.T) {
 		}
 	}
 	p.take("", "", many)
-	p.promise(tokenN(1), Player{}, "wild", events.Position{}, time.Hour, t0)
+	p.promise(tokenN(1), Player{}, "wild", events.Position{}, time.Hour)
 	defer p.close()
 	if _, number := p.beat(1); number != 1 {
 		t.Errorf("last promise is number %d, want 1", number)
@@ -238,7 +238,7 @@ func TestPoolRefills(t *testing.T) {
 			t.Errorf("dry %v, kept %d and %d, %d changes", p.isDry(), p.kept("wild"), p.kept("wood"), changed)
 		}
 		r, at, _ := p.take("wild", "", many)
-		p.promise(tokenN(1), Player{}, r, at, time.Hour, time.Now())
+		p.promise(tokenN(1), Player{}, r, at, time.Hour)
 		synctest.Wait()
 		if n := p.count(); n.Found != 5 {
 			t.Errorf("a promised coordinate was replaced: %+v", n)
@@ -275,7 +275,7 @@ func TestReserveAnswers(t *testing.T) {
 		{"the last seat is promised", func(s *site, _ *events.ReserveAsk) {
 			s.ground.health = func() (Health, error) { return Health{Players: 8, MaxPlayers: 9}, nil }
 			r, at, _ := s.life.pool.take("", "", many)
-			s.life.pool.promise(tokenN(7), Player{}, r, at, time.Hour, time.Now())
+			s.life.pool.promise(tokenN(7), Player{}, r, at, time.Hour)
 		}, events.Full},
 		{"server down", func(s *site, _ *events.ReserveAsk) { s.ground.health = sick }, events.NotReady},
 		{"starting", func(s *site, _ *events.ReserveAsk) { s.worldID = "" }, events.NotReady},
@@ -426,6 +426,30 @@ func TestHeldTokens(t *testing.T) {
 		s.life.pool.spend(tokenOne)
 		if held := s.life.pool.held(steve); len(held) != 1 || held[0].Attempt != 2 {
 			t.Errorf("held %v after the arrival", held)
+		}
+	})
+}
+
+// TestPromiseAskedForAgain: it is the same promise, held anew, and ends once.
+func TestPromiseAskedForAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPool(twoRegions)
+		p.found("wild", events.Position{X: 1})
+		r, at, _ := p.take("", "", many)
+		x := p.promise(tokenN(1), Player{ID: steve}, r, at, 35*time.Second)
+		time.Sleep(34 * time.Second)
+		if again := p.renew(tokenN(1), 35*time.Second); again != x {
+			t.Fatalf("another promise: %+v", again)
+		}
+		time.Sleep(34 * time.Second)
+		synctest.Wait()
+		if n := p.count(); n.Promised != 1 {
+			t.Errorf("before its new end: %+v", n)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if n := p.count(); n.Promised != 0 || n.Ready != 1 || p.renew(tokenN(1), time.Second) != nil {
+			t.Errorf("after it: %+v", n)
 		}
 	})
 }

@@ -8,35 +8,46 @@ import (
 	"github.com/landfall/landfall/events"
 )
 
-// answerReserve promises a coordinate. The same (transfer, attempt) gets the same promise.
+// answerReserve promises a coordinate. The same (transfer, attempt) gets the same promise,
+// for as long again: whoever asks counts from the own question.
 // It is silent while it does not know whether it was replaced.
 func (b *Backend) answerReserve(ctx context.Context, l *life, q events.ReserveAsk) events.ReserveAnswer {
 	if !b.sure(ctx, l) {
 		return events.ReserveAnswer{}
 	}
+	if refusal := refuseAsk(l, q); refusal != nil {
+		return b.notPromised(l, q.Region, refusal)
+	}
 	token := events.Token{Transfer: q.Transfer, Attempt: q.Attempt}
-	if x := l.pool.find(token); x != nil {
+	hold := time.Duration(q.TTLMs)*time.Millisecond + b.timing.TTLSlack
+	player := Player{ID: q.Player, Name: q.Name}
+	if x := l.pool.renew(token, hold); x != nil {
+		b.cfg.World.Expect(player, hold)
 		return b.promised(l, x)
 	}
 	region, at, refusal := b.givePlace(ctx, l, q)
 	if refusal != nil {
 		return b.notPromised(l, q.Region, refusal)
 	}
-	hold := time.Duration(q.TTLMs)*time.Millisecond + b.timing.TTLSlack
-	player := Player{ID: q.Player, Name: q.Name}
-	x := l.pool.promise(token, player, region, at, hold, l.Now())
+	x := l.pool.promise(token, player, region, at, hold)
 	b.cfg.World.Expect(player, hold)
 	return b.promised(l, x)
+}
+
+func refuseAsk(l *life, q events.ReserveAsk) *events.Refusal {
+	switch {
+	case q.Incarnation != l.Source.Incarnation:
+		return events.Refuse(events.WrongIncarnation, "this is another life of "+string(l.Source.ID))
+	case q.TTLMs <= 0 || q.TTLMs > time.Hour.Milliseconds() || q.Attempt < 1 || q.Attempt > events.MaxAttempts:
+		return events.Refuse(events.BadRequest, "ttl or attempt out of range")
+	}
+	return nil
 }
 
 // givePlace takes a coordinate for a request: at the pace of this destination the lowest place
 // that asks goes first. Who does not wait in line does not wait here either.
 func (b *Backend) givePlace(ctx context.Context, l *life, q events.ReserveAsk) (string, events.Position, *events.Refusal) {
 	switch {
-	case q.Incarnation != l.Source.Incarnation:
-		return "", events.Position{}, events.Refuse(events.WrongIncarnation, "this is another life of "+string(l.Source.ID))
-	case q.TTLMs <= 0 || q.TTLMs > time.Hour.Milliseconds() || q.Attempt < 1 || q.Attempt > events.MaxAttempts:
-		return "", events.Position{}, events.Refuse(events.BadRequest, "ttl or attempt out of range")
 	case q.Fresh:
 		return b.placeNow(ctx, l, q)
 	case !l.pool.keeps(q.Region, q.World):

@@ -47,7 +47,7 @@ func TestReserveAtAPace(t *testing.T) {
 			t.Errorf("who does not wait: %s after %s", a.Code, time.Since(began))
 		}
 		early, late := <-answers, <-answers
-		if s.life.pool.find(events.Token{Transfer: num[events.TransferID](7), Attempt: 1}) == nil || early.Code != events.Promised {
+		if s.life.pool.promises[events.Token{Transfer: num[events.TransferID](7), Attempt: 1}] == nil || early.Code != events.Promised {
 			t.Errorf("the next slot did not go to the lower place: %+v", early)
 		}
 		if took := time.Since(began); late.Code != events.Paced || took >= s.timing.AttemptTimeout || late.Kept != 1 {
