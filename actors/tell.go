@@ -37,20 +37,23 @@ func (d *Dispatcher) noteEnd(c projections.Change) {
 }
 
 // tellHeld shows a message to a player as soon as this dispatcher holds the player, within
-// tellPatience of the event. Another living holder tells the player itself.
+// tellPatience of the event. Another living holder tells the player itself, wherever the
+// player goes meanwhile.
 func (d *Dispatcher) tellHeld(ctx context.Context, q events.TellAsk, happened time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, tellPatience-d.Now().Sub(happened))
 	defer cancel()
 	var other projections.Session
-	since := d.Now()
+	since, mine := d.Now(), false
 	for ctx.Err() == nil {
 		s, ok := d.view.Session(q.Player)
+		mine = mine || ok && s.Open && s.Holder == d.Source.ID && s.HolderIncarnation == d.Source.Incarnation
 		switch {
-		case ok && s.Open && s.Holder == d.Source.ID && s.HolderIncarnation == d.Source.Incarnation:
+		case mine && s.Open:
 			if d.tellAt(ctx, s, q.Player, q.Message, q.Args) {
 				d.count.told.Add(1)
 				return
 			}
+		case mine:
 		case !ok || !s.Open || s.Number != other.Number || d.watch().presumedDead(s.Holder, s.HolderIncarnation).yes:
 			other, since = s, d.Now()
 		case d.Now().Sub(since) > d.timing.Stale+time.Second:

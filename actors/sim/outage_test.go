@@ -250,6 +250,22 @@ func TestUnknownRegionWhileAServerIsAway(t *testing.T) {
 	})
 }
 
+// A message that could not be shown follows its player to another server and another edge.
+func TestToldElsewhere(t *testing.T) {
+	play(t, func(s *scene) {
+		s.mem.DropRequest(func(subject string) bool { return subject == events.ToBackend("a", events.VerbTell) }, 1000)
+		s.player.Ask("atlantis")
+		got := s.outcome(s.player, forever)
+		s.killBackend("a")
+		s.pass(6 * time.Second) // nobody takes e1, which holds the player, for dead
+		s.returns()
+		if at := s.player.Look().Server; at == "a" {
+			t.Fatal("the player is still on a")
+		}
+		s.ended(s.player, got, projections.Failed, events.RegionMissing, messages.Text("failed.REGION_MISSING", nil))
+	})
+}
+
 // --- stopping things ---
 
 func TestKillSwitch(t *testing.T) {

@@ -1,0 +1,60 @@
+package actors
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/landfall/landfall/events"
+)
+
+// TestTellsOfTheEnd: who holds the player tells of the end, whoever has written it; who does
+// not leaves it to the one who does, unless that one is gone.
+func TestTellsOfTheEnd(t *testing.T) {
+	for name, row := range map[string]struct {
+		holder events.HostID
+		later  events.HostID // takes over when the first holder's silence was noticed
+		want   int
+	}{
+		"holder":                  {"e1", "e1", 1},
+		"another one holds":       {"e2", "e2", 0},
+		"held later":              {"e2", "e1", 1},
+		"the player goes on":      {"e1", "e2", 1},
+		"nobody takes the player": {"e3", "e3", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mutating(t, []events.TransferFact{requested()}, func(t *testing.T, ctx context.Context, s *seer) {
+				s.tasks.begin(ctx)
+				var mu sync.Mutex
+				var told []string
+				ear := s.mem.Client("a")
+				go func() {
+					_ = ear.Serve(ctx, events.ToBackend("a", events.VerbTell), "", func() {}, answerWith(identity(events.SourceBackend, "a"), fromDispatcher, refusePlain,
+						func(_ context.Context, _ events.HostID, q events.TellAsk) events.Answer {
+							mu.Lock()
+							defer mu.Unlock()
+							told = append(told, q.Message)
+							return events.Answer{Code: events.OK}
+						}))
+				}()
+				s.goesTo(t, row.holder)
+				if row.later == "e2" && row.holder == "e1" {
+					ear.Cut() // what e1 says does not arrive before the player has gone on
+				}
+				s.put(t, &events.Failed{Code: events.NotArrived})
+				time.Sleep(time.Second)
+				s.goesTo(t, row.later)
+				ear.Heal()
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				mu.Lock()
+				defer mu.Unlock()
+				if len(told) != row.want || row.want > 0 && told[0] != "failed.NOT_ARRIVED" {
+					t.Errorf("told %q, want %d times", told, row.want)
+				}
+			})
+		})
+	}
+}
