@@ -215,7 +215,7 @@ func (c *chaos) held(p promised, at time.Time) (time.Time, string) {
 	for _, x := range w.promises {
 		switch {
 		case x.player != p.player || x.at.After(at):
-		case x.within > 0 && !x.at.After(p.from):
+		case x.within > 0 && (!x.at.After(p.from) || x.at.Before(until)):
 			until, why = x.at.Add(x.within), "its time was over"
 		case x.within == 0 && x.at.After(p.from) && x.at.Before(until):
 			until, why = x.at, "released"

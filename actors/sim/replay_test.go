@@ -42,3 +42,8 @@ func TestReplayEndOfAnUnansweredAppend(t *testing.T) {
 func TestReplaySessionOfASleeper(t *testing.T) {
 	replay(t, 5*time.Millisecond, "59s ask P13 d:wild", "46s zombie e3 40s", "15s boot d", "15s join P13 e3", "700ms kill d", "5s ask P2")
 }
+
+// A reservation that the store took only after an outage led to a place that was gone.
+func TestReplayReservedBeforeAnOutage(t *testing.T) {
+	replay(t, 5*time.Millisecond, "2305ms ask P3", "45ms outage 40s", "50s pass")
+}
