@@ -155,9 +155,12 @@ func (c *connections) unmatch(h *held) {
 
 // openSession writes that this dispatcher holds the player, who stands on that server.
 func (d *Dispatcher) openSession(ctx context.Context, h *held) {
-	had := false // that join has a session of ours, or had one: it came over another connection
+	// That join has a session of ours, or had one: it came over another connection. A backend
+	// that says so long after the close knows better: what closed the session was wrong.
+	had := false
 	d.writeOpened(ctx, h, func(s projections.Session, known bool) bool {
-		had = known && s.Join == d.conns.joinOf(h) && (!s.Open || s.HolderIncarnation == d.Source.Incarnation)
+		had = known && s.Join == d.conns.joinOf(h) &&
+			(s.Open && s.HolderIncarnation == d.Source.Incarnation || !s.Open && d.Now().Sub(s.Seen) < announceEvery/2)
 		return !had
 	})
 	if had {

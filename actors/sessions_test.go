@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/landfall/landfall/events"
 	"github.com/landfall/landfall/projections"
@@ -67,4 +68,27 @@ func (s *seer) holdsJoin(t *testing.T, n byte, open bool) {
 	if now.Holder != "e1" || now.Server != "a" || now.Protocol != 767 {
 		t.Errorf("session %+v", now)
 	}
+}
+
+// TestSessionClosedInError: a leave that was none (a backend that slept announced what it
+// saw long ago) is mended once the backend repeats that the player is there.
+func TestSessionClosedInError(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context, mem *streamtest.Memory) {
+		s := newSeer(t, ctx, mem, "e1")
+		s.tasks.begin(ctx)
+		there := events.Joined{Player: steve, Name: "Steve", Join: num[events.JoinID](1)}
+		s.Opened(Connection{ID: 1, Name: "Steve", Player: steve, Server: "a", Protocol: 767})
+		s.conns.joined(s.Dispatcher, "a", there)
+		s.holdsJoin(t, 1, true)
+		s.conns.left(s.Dispatcher, "a", events.Left{Player: steve, Name: "Steve", Join: there.Join, Reason: "long ago"})
+		s.holdsJoin(t, 1, false)
+		s.conns.joined(s.Dispatcher, "a", there) // a repetition that was under way
+		time.Sleep(announceEvery)
+		synctest.Wait()
+		s.holdsJoin(t, 1, false)
+		s.conns.joined(s.Dispatcher, "a", there)
+		s.holdsJoin(t, 1, true)
+		s.Closed(1, "quit")
+		s.holdsJoin(t, 1, false)
+	})
 }
