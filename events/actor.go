@@ -17,7 +17,8 @@ func checkActor(s Source, b Bucket, key string, f Fact) *Refusal {
 	case *SessionOpened:
 		return namesItself(s, f.Session.Holder, f.Session.HolderIncarnation)
 	case *Requested, *Reserved, *Transferred, *Consumed, *Completed, *Released, *Expired, *Reopened,
-		*Waitlisted, *Failed, *Cancelled, *Superseded, *SessionRefreshed, *SessionClosed, *KillSet, *DrainSet, *Rejected:
+		*Waitlisted, *Failed, *Cancelled, *Superseded, *SessionRefreshed, *SessionClosed, *KillSet, *DrainSet, *Rejected,
+		*PauseSet, *EvacuateSet, *ConfigSet, *CooldownSet, *UsesCounted, *PermitsKept, *PlayerSeen:
 		return nil
 	}
 	return nil

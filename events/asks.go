@@ -95,9 +95,20 @@ type (
 		NativeID string     `msgpack:"native,omitempty" json:"native,omitempty"`
 		Transfer TransferID `msgpack:"transfer" json:"transfer"`
 		Trigger  Trigger    `msgpack:"trigger" json:"trigger"`
+		Via      string     `msgpack:"via,omitempty" json:"via,omitempty"` // see Requested
 		Wish     Wish       `msgpack:"wish" json:"wish"`
 		Bypass   bool       `msgpack:"bypass,omitempty" json:"bypass,omitempty"`
 		Wait     bool       `msgpack:"wait,omitempty" json:"wait,omitempty"`
+		// Permits is what the game server says the player may do. It goes before what the
+		// network's own rules say, and is kept for requests that carry none; absent: it says nothing.
+		Permits *Permits `msgpack:"permits,omitempty" json:"permits,omitempty"`
+	}
+	// TriggerAsk says that something happened for which a player may be moved. The event's
+	// name is that of the subject. The answer is a RequestAnswer.
+	TriggerAsk struct {
+		Player   PlayerID   `msgpack:"player" json:"player"`
+		Name     string     `msgpack:"name" json:"name"`
+		Transfer TransferID `msgpack:"transfer" json:"transfer"` // see RequestAsk
 	}
 	// RequestAnswer is ACCEPTED with the place in the log, ACTIVE with the state of the
 	// transfer under way, or a refusal.

@@ -70,6 +70,45 @@ const KillKey = "kill"
 // DrainKey is the key in control that takes one host out of selection.
 func DrainKey(id HostID) string { return "drain." + string(id) }
 
+// PauseKey is the key in control that stops grants. name is empty for the line.
+func PauseKey(what PauseWhat, name string) string {
+	if what == PauseLine {
+		return "pause." + string(what)
+	}
+	return "pause." + string(what) + "." + name
+}
+
+// EvacuateKey is the key in control that empties one backend.
+func EvacuateKey(id HostID) string { return "evacuate." + string(id) }
+
+// ConfigKey is the key in control of the configuration that operators pushed.
+const ConfigKey = "config"
+
+// CooldownKey is where a player's rest after a transfer stands in limits. server is empty
+// when it counts everywhere.
+func CooldownKey(p PlayerID, limit string, server HostID) string {
+	return limitKey(p, "rest", limit, server)
+}
+
+// UsesKey is where a player's transfers of a day are counted in limits.
+func UsesKey(p PlayerID, limit string, server HostID) string {
+	return limitKey(p, "uses", limit, server)
+}
+
+func limitKey(p PlayerID, what, limit string, server HostID) string {
+	key := p.String() + "." + what + "." + limit
+	if server != "" {
+		key += "." + string(server)
+	}
+	return key
+}
+
+// PermitsKey is where a game server's last answer about a player's permissions stands in limits.
+func PermitsKey(p PlayerID) string { return p.String() + ".perm" }
+
+// SeenKey is where it stands in limits that a player has been on the network before.
+func SeenKey(p PlayerID) string { return p.String() + ".seen" }
+
 // BackendKey is the heartbeat key of a backend.
 func BackendKey(id HostID) string { return "backend." + string(id) }
 

@@ -10,8 +10,8 @@ import (
 )
 
 func TestCatalog(t *testing.T) {
-	pattern := regexp.MustCompile(`^landfall\.(transfer|session|control|audit|fleet)\.[a-z]+\.v[1-9][0-9]*$`)
-	entity := map[Bucket]string{Transfers: "transfer", Sessions: "session", Control: "control", Audit: "audit", Fleet: "fleet"}
+	pattern := regexp.MustCompile(`^landfall\.(transfer|session|control|audit|fleet|limit)\.[a-z]+\.v[1-9][0-9]*$`)
+	entity := map[Bucket]string{Transfers: "transfer", Sessions: "session", Control: "control", Audit: "audit", Fleet: "fleet", Limits: "limit"}
 	types, structs := map[string]bool{}, map[reflect.Type]bool{}
 	for _, k := range Catalog {
 		f := k.New()

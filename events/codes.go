@@ -18,12 +18,17 @@ const (
 	AuthFailed    Code = "AUTH_FAILED"    // signature or identity does not verify
 	Disabled      Code = "DISABLED"       // this trigger is switched off
 	LineFull      Code = "LINE_FULL"      // nobody can serve it now, and nobody more may wait
+	NoPermission  Code = "NO_PERMISSION"  // the player may not: names the permission
+	Resting       Code = "COOLDOWN"       // the player rests after the last transfer: says how long
+	LimitReached  Code = "LIMIT_REACHED"  // the player has used up the transfers of the day
+	RateLimited   Code = "RATE_LIMITED"   // the server sends more requests than it may
 
 	// A destination that was not chosen.
 	Stale          Code = "STALE"           // its heartbeat is too old
 	NotReady       Code = "NOT_READY"       // starting, degraded or shutting down
 	NotAccepting   Code = "NOT_ACCEPTING"   // its operator takes no arrivals
 	Drained        Code = "DRAINED"         // taken out by the operator
+	Paused         Code = "PAUSED"          // the operator stopped grants there
 	OnCooldown     Code = "ON_COOLDOWN"     // it failed a moment ago
 	RegionMissing  Code = "REGION_MISSING"  // it has no such region or world
 	NoneKept       Code = "NONE_KEPT"       // no coordinate is ready there

@@ -23,6 +23,8 @@ const (
 	TriggerJoin    Trigger = "join"
 	TriggerEvent   Trigger = "event"
 	TriggerAPI     Trigger = "api"
+	// TriggerEvacuate: an operator empties the server where the player stands.
+	TriggerEvacuate Trigger = "evacuate"
 )
 
 // Wish is where a player wants to go. Empty fields mean "any".
@@ -46,6 +48,7 @@ type (
 	// Requested opens a transfer. Its sequence is the transfer's place in line for good.
 	Requested struct {
 		Trigger  Trigger `msgpack:"trigger" json:"trigger"`
+		Via      string  `msgpack:"via,omitempty" json:"via,omitempty"` // what set it off: the event's name, or the host name that was dialled
 		Wish     Wish    `msgpack:"wish" json:"wish"`
 		Origin   HostID  `msgpack:"origin" json:"origin"` // the server where the player stood, empty when none
 		Name     string  `msgpack:"name" json:"name"`     // as the origin knows the player
@@ -221,7 +224,82 @@ type (
 		Who  string `msgpack:"who" json:"who"`
 		Why  string `msgpack:"why" json:"why"`
 	}
+	// PauseSet stops grants, or lets them go on; who waits keeps the place.
+	PauseSet struct {
+		What PauseWhat `msgpack:"what" json:"what"`
+		Name string    `msgpack:"name" json:"name"` // of the server or region; empty for the line
+		On   bool      `msgpack:"on" json:"on"`
+		Who  string    `msgpack:"who" json:"who"`
+		Why  string    `msgpack:"why" json:"why"`
+	}
+	// EvacuateSet moves the players of a backend away and takes it out of selection, until it
+	// is switched off.
+	EvacuateSet struct {
+		Host      HostID  `msgpack:"host" json:"host"`
+		On        bool    `msgpack:"on" json:"on"`
+		PerSecond float64 `msgpack:"rate" json:"perSecond"` // how many players are asked to go in a second
+		Who       string  `msgpack:"who" json:"who"`
+		Why       string  `msgpack:"why" json:"why"`
+	}
+	// ConfigSet replaces, on every host at this sequence, the part of network.yml that can
+	// change while a host runs.
+	ConfigSet struct {
+		Text string `msgpack:"text" json:"text"` // YAML of that part; empty: each host's own file holds again
+		Who  string `msgpack:"who" json:"who"`
+		Why  string `msgpack:"why" json:"why"`
+	}
 )
+
+// PauseWhat says what is paused.
+type PauseWhat string
+
+// What can be paused.
+const (
+	PauseLine   PauseWhat = "line"   // nobody who waits is served
+	PauseServer PauseWhat = "server" // nobody is promised a place on it
+	PauseRegion PauseWhat = "region" // nobody is promised a place in it, on any server
+)
+
+// Facts of the bucket limits. One key holds one of them, and it may expire.
+type (
+	// CooldownSet says that a player rests between two transfers. The fact expires when the
+	// rest is over: that it stands is the whole meaning.
+	CooldownSet struct {
+		Limit    string     `msgpack:"limit" json:"limit"`                       // name in network.yml
+		Server   HostID     `msgpack:"server,omitempty" json:"server,omitempty"` // where it counts; empty: everywhere
+		Seconds  int64      `msgpack:"seconds" json:"seconds"`                   // how long the whole rest is
+		Transfer TransferID `msgpack:"transfer" json:"transfer"`                 // the transfer it follows
+	}
+	// UsesCounted counts a player's transfers of a day, and expires with it.
+	UsesCounted struct {
+		Limit    string     `msgpack:"limit" json:"limit"`
+		Server   HostID     `msgpack:"server,omitempty" json:"server,omitempty"`
+		Count    int        `msgpack:"count" json:"count"`
+		Until    int64      `msgpack:"until" json:"until"`       // end of that day, Unix seconds
+		Transfer TransferID `msgpack:"transfer" json:"transfer"` // the last one that was counted
+	}
+	// PermitsKept is what a game server last said a player may do.
+	PermitsKept struct {
+		Server  HostID  `msgpack:"server" json:"server"`
+		Permits Permits `msgpack:"permits" json:"permits"`
+	}
+	// PlayerSeen says that a player has been on the network before. It never expires.
+	PlayerSeen struct {
+		Name   string `msgpack:"name" json:"name"`
+		Server HostID `msgpack:"server" json:"server"` // the first one
+	}
+)
+
+// Permits are the answers about one player.
+type Permits struct {
+	Nodes []Permit `msgpack:"nodes" json:"nodes"` // sorted by node
+}
+
+// Permit is the answer to one question of permission.
+type Permit struct {
+	Node    string `msgpack:"node" json:"node"` // such as rtp.unqueued
+	Granted bool   `msgpack:"granted" json:"granted"`
+}
 
 // Rejected is an audit entry: something was refused for what it is, not for when it came.
 type Rejected struct {
@@ -250,6 +328,13 @@ func (*SessionRefreshed) fact() {}
 func (*SessionClosed) fact()    {}
 func (*KillSet) fact()          {}
 func (*DrainSet) fact()         {}
+func (*PauseSet) fact()         {}
+func (*EvacuateSet) fact()      {}
+func (*ConfigSet) fact()        {}
+func (*CooldownSet) fact()      {}
+func (*UsesCounted) fact()      {}
+func (*PermitsKept) fact()      {}
+func (*PlayerSeen) fact()       {}
 func (*Rejected) fact()         {}
 func (*BackendBeat) fact()      {}
 func (*ProxyBeat) fact()        {}

@@ -15,6 +15,10 @@ type Message struct {
 	Prev   uint64 // the guard: the last sequence inside Bucket.Guard(Key) that the writer has seen
 	Header Header
 	Body   []byte
+	// TTL is how long the record stands, in whole seconds; 0: for good. Only the buckets whose
+	// keys expire (limits, routes, leases) take one. When it is over a marker without a type
+	// stands in its place for a while: its sequence is the guard, and it says that nothing is there.
+	TTL time.Duration
 }
 
 // Record is one stored message, exactly as the log holds it.

@@ -133,6 +133,26 @@ func samples() []sample {
 		{"off", operator, "kill", 3, "", &KillSet{}},
 		{"on", operator, "drain.survival-2", 0, "", &DrainSet{Host: "survival-2", On: true, Who: "ada", Why: "new disk"}},
 		{"off", operator, "drain.survival-2", 5, "", &DrainSet{Host: "survival-2"}},
+		{"line", operator, "pause.line", 0, "", &PauseSet{What: PauseLine, On: true, Who: "ada", Why: "event"}},
+		{"region", operator, "pause.region.wild", 5, "", &PauseSet{What: PauseRegion, Name: "wild"}},
+		{"on", operator, "evacuate.survival-2", 0, "", &EvacuateSet{Host: "survival-2", On: true, PerSecond: 2.5, Who: "ada", Why: "new disk"}},
+		{"off", operator, "evacuate.survival-2", 5, "", &EvacuateSet{Host: "survival-2"}},
+		{"pushed", operator, "config", 0, "", &ConfigSet{Text: "line: { maxSize: 64 }\n", Who: "ada", Why: "weekend"}},
+		{"back", operator, "config", 5, "", &ConfigSet{}},
+		{"network", edge, samplePlayer + ".rest.rtp", 0, "", &CooldownSet{Limit: "rtp", Seconds: 300, Transfer: must(ParseID[TransferID](sampleTransfer))}},
+		{"server", edge, samplePlayer + ".rest.rtp.survival-1", 4, "", &CooldownSet{
+			Limit: "rtp", Server: "survival-1", Seconds: 1, Transfer: must(ParseID[TransferID](sampleTransfer)),
+		}},
+		{"third", edge, samplePlayer + ".uses.rtp.survival-1", 2, "", &UsesCounted{
+			Limit: "rtp", Server: "survival-1", Count: 3, Until: 1_796_083_200, Transfer: must(ParseID[TransferID](sampleTransfer)),
+		}},
+		{"first", edge, sampleOffline + ".uses.arena-end", 0, "", &UsesCounted{
+			Limit: "arena-end", Count: 1, Until: 1_796_083_200, Transfer: must(ParseID[TransferID](sampleNext)),
+		}},
+		{"two", edge, samplePlayer + ".perm", 0, "", &PermitsKept{Server: "survival-1", Permits: Permits{Nodes: []Permit{{Node: "rtp.regions.wild"}, {Node: "rtp.unqueued", Granted: true}}}}},
+		{"bare", edge, sampleOffline + ".perm", 1, "", &PermitsKept{Permits: Permits{Nodes: []Permit{}}}},
+		{"first", edge, samplePlayer + ".seen", 0, "", &PlayerSeen{Name: "Notch", Server: "lobby"}},
+		{"join", edge, there, 107, "", &Requested{Trigger: TriggerJoin, Via: "play.example.net", Name: "Notch"}},
 		{"signature", edge, "edge-1.rejected", 0, "", &Rejected{Source: "/edge/edge-9/x", Code: BadSignature, Subject: "$KV.transfers.x", At: 77, Detail: "does not match"}},
 		{"bare", operator, "admin.rejected", 7, "", &Rejected{Code: WrongPrev}},
 		{"full", host(SourceBackend, "survival-2"), "backend.survival-2", 12, "", &BackendBeat{

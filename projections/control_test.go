@@ -35,12 +35,45 @@ func TestControls(t *testing.T) {
 	}
 }
 
+func TestControlsPauseAndEvacuate(t *testing.T) {
+	l := newTape().
+		add("pause.line", &events.PauseSet{What: events.PauseLine, On: true}).
+		add("pause.server.a", &events.PauseSet{What: events.PauseServer, Name: "a", On: true}).
+		add("pause.region.a", &events.PauseSet{What: events.PauseRegion, Name: "a", On: true}).
+		add("evacuate.b", &events.EvacuateSet{Host: "b", On: true, PerSecond: 2}).
+		add("config", &events.ConfigSet{Text: "line: {}"}).
+		add("pause.line", &events.PauseSet{What: events.PauseLine}).
+		add("pause.server.a", &events.PauseSet{What: events.PauseServer, Name: "a"}).
+		add("evacuate.b", &events.EvacuateSet{Host: "b"})
+	var c, during Controls
+	for i, e := range l.out {
+		var refusal *events.Refusal
+		c, refusal = c.Apply(e)
+		wantRefusal(t, "", refusal, events.OK)
+		if i == 4 {
+			during = c
+		}
+	}
+	if !during.LinePaused() || !during.IsPaused("a", "x") || !during.IsPaused("b", "a") || during.IsPaused("b", "b") || !during.IsDrained("b") {
+		t.Errorf("while all is on: %+v", during)
+	}
+	if c.LinePaused() || c.IsPaused("a", "x") || !c.IsPaused("b", "a") || c.IsDrained("b") {
+		t.Errorf("after most is off: %+v", c)
+	}
+	if c.ConfigSeq != l.out[4].Seq || c.Config.Text != "line: {}" {
+		t.Errorf("configuration %d %+v", c.ConfigSeq, c.Config)
+	}
+}
+
 func TestControlsRefuse(t *testing.T) {
 	on := Controls{Killed: true, Kill: &events.KillSet{On: true}}
 	for name, c := range map[string]struct {
 		key  string
 		fact events.Fact
 	}{
+		"pause under another key":  {"pause.line", &events.PauseSet{What: events.PauseServer, Name: "a", On: true}},
+		"another's evacuation":     {"evacuate.a", &events.EvacuateSet{Host: "b", On: true}},
+		"config under another key": {"kill", &events.ConfigSet{Text: "line: {}"}},
 		"kill under another key":   {"drain.a", &events.KillSet{}},
 		"drain of another host":    {"drain.a", &events.DrainSet{Host: "b", On: true}},
 		"drain under kill":         {"kill", &events.DrainSet{Host: "a", On: true}},
@@ -50,7 +83,7 @@ func TestControlsRefuse(t *testing.T) {
 		e.Key = c.key
 		after, refusal := on.Apply(e)
 		wantRefusal(t, name, refusal, events.Malformed)
-		if !after.Killed || len(after.Drained) != 0 {
+		if !after.Killed || len(after.Drained)+len(after.Paused)+len(after.Evacuated) != 0 || after.Config != nil {
 			t.Errorf("%s: %+v", name, after)
 		}
 	}

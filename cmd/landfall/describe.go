@@ -24,6 +24,20 @@ func describe(f events.Fact) string {
 		return fmt.Sprintf("transfers are switched %s by %s%s", onOff(!f.On), f.Who, reason(": ", f.Why))
 	case *events.DrainSet:
 		return fmt.Sprintf("drain of %s is %s, by %s%s", f.Host, onOff(f.On), f.Who, reason(": ", f.Why))
+	case *events.PauseSet:
+		return fmt.Sprintf("pause of %s is %s, by %s%s", strings.TrimSpace(string(f.What)+" "+f.Name), onOff(f.On), f.Who, reason(": ", f.Why))
+	case *events.EvacuateSet:
+		return fmt.Sprintf("evacuation of %s is %s, by %s%s", f.Host, onOff(f.On), f.Who, reason(": ", f.Why))
+	case *events.ConfigSet:
+		return describeConfig(f)
+	case *events.CooldownSet:
+		return fmt.Sprintf("rests for %d s after %s%s", f.Seconds, f.Limit, reason(" on ", string(f.Server)))
+	case *events.UsesCounted:
+		return fmt.Sprintf("%d of %s today%s", f.Count, f.Limit, reason(" on ", string(f.Server)))
+	case *events.PermitsKept:
+		return fmt.Sprintf("%s answered for %d permissions", f.Server, len(f.Permits.Nodes))
+	case *events.PlayerSeen:
+		return fmt.Sprintf("%s was first seen on %s", f.Name, f.Server)
 	case *events.Rejected:
 		return describeRejected(f)
 	case *events.BackendBeat:
@@ -33,6 +47,13 @@ func describe(f events.Fact) string {
 	default:
 		return ""
 	}
+}
+
+func describeConfig(f *events.ConfigSet) string {
+	if f.Text == "" {
+		return fmt.Sprintf("each host's own file holds again, by %s%s", f.Who, reason(": ", f.Why))
+	}
+	return fmt.Sprintf("configuration of %d bytes pushed by %s%s", len(f.Text), f.Who, reason(": ", f.Why))
 }
 
 func describeTransfer(f events.TransferFact) string {
@@ -188,6 +209,15 @@ func hostsOf(f events.Fact) []events.HostID {
 		return []events.HostID{f.Session.Holder, f.Session.Server}
 	case *events.DrainSet:
 		return []events.HostID{f.Host}
+	case *events.EvacuateSet:
+		return []events.HostID{f.Host}
+	case *events.PauseSet:
+		if f.What == events.PauseServer {
+			return []events.HostID{events.HostID(f.Name)}
+		}
+		return nil
+	case *events.PlayerSeen:
+		return []events.HostID{f.Server}
 	default:
 		return nil // beats name themselves as their source
 	}
