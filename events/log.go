@@ -21,6 +21,14 @@ type Message struct {
 	TTL time.Duration
 }
 
+// CheckTTL refuses a time to live that the log cannot keep.
+func (m Message) CheckTTL() error {
+	if m.TTL < 0 || m.TTL%time.Second != 0 {
+		return fmt.Errorf("time to live %s: want whole seconds, or 0 for good", m.TTL)
+	}
+	return nil
+}
+
 // Record is one stored message, exactly as the log holds it.
 type Record struct {
 	Bucket Bucket

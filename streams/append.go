@@ -1,6 +1,7 @@
 package streams
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,6 +25,7 @@ const (
 	headerGuardSeq     = nats.ExpectedLastSubjSeqHdr
 	headerGuardSubject = "Nats-Expected-Last-Subject-Sequence-Subject"
 	headerStream       = nats.ExpectedStreamHdr
+	headerTTL          = "Nats-TTL"
 	guardPrefix        = "nats-expected-"
 )
 
@@ -35,7 +37,7 @@ const (
 func (s *Store) Append(ctx context.Context, m events.Message) (uint64, error) {
 	ctx, cancel := within(ctx)
 	defer cancel()
-	if err := checkKey(m); err != nil {
+	if err := cmp.Or(checkKey(m), m.CheckTTL()); err != nil {
 		return 0, &events.AppendError{Reason: events.NotAllowed, Key: m.Key, Err: err}
 	}
 	id := m.Header[events.HeaderID]
@@ -199,6 +201,9 @@ func publication(m events.Message) *nats.Msg {
 	out.Header[headerGuardSubject] = []string{m.Bucket.Guard(m.Key)}
 	out.Header[headerGuardSeq] = []string{strconv.FormatUint(m.Prev, 10)}
 	out.Header[headerStream] = []string{StreamName(m.Bucket)}
+	if m.TTL > 0 {
+		out.Header[headerTTL] = []string{fmt.Sprintf("%ds", int64(m.TTL/time.Second))}
+	}
 	out.Data = m.Body
 	return out
 }

@@ -12,9 +12,6 @@ import (
 	"github.com/landfall/landfall/events"
 )
 
-// headerTTL is how long a message of an expiring bucket lives: whole seconds, at least one.
-const headerTTL = "Nats-TTL"
-
 // Lease is the right to do a job now. It only saves doubled work: a holder that was
 // stopped may believe in it too long, so whatever it does must be fenced by Epoch or by a
 // guard of its own.
@@ -95,13 +92,13 @@ func (s *Store) putLease(ctx context.Context, l Lease, ttl time.Duration) (Lease
 
 func leaseMessage(l Lease, ttl time.Duration) events.Message {
 	body, _ := json.Marshal(l) //nolint:errchkjson // strings and a number
-	seconds := max(int64(ttl.Round(time.Second)/time.Second), 1)
 	return events.Message{
 		Bucket: events.Leases,
 		Key:    l.Name,
 		Prev:   l.last,
-		Header: events.Header{events.HeaderID: uuid.NewString(), headerTTL: fmt.Sprintf("%ds", seconds)},
+		Header: events.Header{events.HeaderID: uuid.NewString()},
 		Body:   body,
+		TTL:    max(ttl.Round(time.Second), time.Second),
 	}
 }
 

@@ -102,7 +102,7 @@ func TestKeysExpireAndTailsHearOfIt(t *testing.T) {
 		go func() { ended <- st.Tail(ctx, events.Routes, events.TailStart{}, f) }()
 		<-f.lives
 		m := message(events.Routes, "marker", 0)
-		m.Header["Nats-TTL"] = "300s"
+		m.TTL = 300 * time.Second
 		seq := mustAppend(t, st, m)
 		if r := <-f.records; r.Seq != seq {
 			t.Errorf("got %d, want %d", r.Seq, seq)

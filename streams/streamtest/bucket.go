@@ -2,6 +2,7 @@ package streamtest
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 type limits struct {
 	history int  // 0: no limit
 	refuse  bool // the next one is refused; else the oldest goes
+	expires bool // a record may carry its own time to live
 }
 
 func limitsOf(b events.Bucket) limits {
@@ -21,7 +23,7 @@ func limitsOf(b events.Bucket) limits {
 	case events.Sessions, events.Control, events.Fleet:
 		return limits{history: events.MaxKeyFacts}
 	case events.Limits, events.Routes, events.Leases:
-		return limits{history: 1}
+		return limits{history: 1, expires: true}
 	case events.Audit, events.Checkpoints:
 		return limits{}
 	}
@@ -94,7 +96,7 @@ func (b *bucket) append(m events.Message, now time.Time) (uint64, *events.Append
 	if err != nil {
 		return 0, &events.AppendError{Reason: events.NotAllowed, Key: m.Key, Err: err}
 	}
-	if refused := refuseHeaders(m); refused != nil {
+	if refused := b.refuseErasing(m); refused != nil {
 		return 0, refused
 	}
 	if seq, ok := b.ids[id]; ok {
@@ -106,13 +108,29 @@ func (b *bucket) append(m events.Message, now time.Time) (uint64, *events.Append
 	if b.limits.refuse && len(b.byKey[m.Key]) >= b.limits.history {
 		return 0, &events.AppendError{Reason: events.KeyIsFull, Key: m.Key, Code: 10077, Err: errors.New("maximum messages per subject exceeded")}
 	}
-	return b.store(m.Key, m.Header, m.Body, now), nil
+	seq := b.store(m.Key, m.Header, m.Body, now)
+	if m.TTL > 0 {
+		b.at(seq).Header[headerTTL] = fmt.Sprintf("%ds", int64(m.TTL/time.Second))
+	}
+	return seq, nil
 }
 
-// refuseHeaders holds a message against the headers with which NATS would erase or
+// The headers with which the server shortens the life of a record, and marks its end.
+const (
+	headerTTL    = "Nats-TTL"
+	headerMarker = "Nats-Marker-Reason"
+)
+
+// refuseErasing holds a message against that with which NATS would erase, shorten or
 // postpone facts.
-func refuseHeaders(m events.Message) *events.AppendError {
-	codes := map[string]int{"Nats-Rollup": 10111, "Nats-TTL": 10166, "Nats-Schedule": 10188}
+func (b *bucket) refuseErasing(m events.Message) *events.AppendError {
+	if err := m.CheckTTL(); err != nil {
+		return &events.AppendError{Reason: events.NotAllowed, Key: m.Key, Code: 10165, Err: err}
+	}
+	if m.TTL > 0 && !b.limits.expires {
+		return &events.AppendError{Reason: events.NotAllowed, Key: m.Key, Code: 10166, Err: errors.New("per-message TTL is disabled")}
+	}
+	codes := map[string]int{"Nats-Rollup": 10111, headerTTL: 10166, "Nats-Schedule": 10188}
 	for name, code := range codes {
 		if m.Header[name] != "" {
 			return &events.AppendError{Reason: events.NotAllowed, Key: m.Key, Code: code, Err: errors.New(name + " is not permitted")}
@@ -164,6 +182,18 @@ func drop(index map[string][]uint64, name string, seq uint64) {
 		return
 	}
 	index[name] = rest
+}
+
+// end takes out a record whose time is over. One that had the last word of its key leaves a
+// marker, which itself leaves none.
+func (b *bucket) end(seq uint64, now time.Time) (marker uint64) {
+	r := b.at(seq)
+	last := r != nil && newest(b.byKey[r.Key]) == seq
+	b.remove(seq)
+	if !last || r.Header[headerMarker] != "" {
+		return 0
+	}
+	return b.store(r.Key, events.Header{headerMarker: "MaxAge", headerTTL: markerTTL.String()}, nil, now)
 }
 
 func (b *bucket) expire(upTo uint64) {

@@ -185,7 +185,7 @@ func (c *Client) land(m events.Message) outcome {
 		c.failures = c.failures[1:]
 		return outcome{failed: &events.AppendError{Reason: reason, Key: m.Key, Err: errInjected}}
 	}
-	seq, failed := c.m.bucket(m.Bucket).append(m, c.m.now())
+	seq, failed := c.m.append(m)
 	if failed == nil && c.loseAcks > 0 {
 		c.loseAcks--
 		failed = &events.AppendError{Reason: events.Unknown, Key: m.Key, Err: errAckLost}

@@ -77,6 +77,35 @@ func (m *Memory) Records(b events.Bucket) []events.Record {
 	return m.bucket(b).all()
 }
 
+// append wants m.mu held.
+func (m *Memory) append(message events.Message) (uint64, *events.AppendError) {
+	b := m.bucket(message.Bucket)
+	last := b.last()
+	seq, failed := b.append(message, m.now())
+	if failed == nil && seq > last && message.TTL > 0 {
+		m.endAfter(message.TTL, b, b.at(seq))
+	}
+	return seq, failed
+}
+
+// markerTTL is how long it can be read that a record has expired.
+const markerTTL = time.Minute
+
+// endAfter takes a record out when its time is over, unless it is gone by then.
+func (m *Memory) endAfter(ttl time.Duration, in *bucket, r *events.Record) {
+	time.AfterFunc(ttl, func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		b := m.bucket(in.name)
+		if now := b.at(r.Seq); b.incarnation != in.incarnation || now == nil || now.Key != r.Key || now.EventID() != r.EventID() {
+			return
+		}
+		if marker := b.end(r.Seq, m.now()); marker != 0 {
+			m.endAfter(markerTTL, b, b.at(marker))
+		}
+	})
+}
+
 // Outage takes the whole store away: to every client it is as if its connection were cut.
 func (m *Memory) Outage() { m.setDown(true) }
 
