@@ -1,10 +1,12 @@
 package main
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/landfall/landfall/events"
+	"github.com/landfall/landfall/projections"
 )
 
 // filter says which records are shown. The zero value shows all.
@@ -14,29 +16,76 @@ type filter struct {
 	transfer events.TransferID
 	attempt  int // of transfer; 0: all of it
 	types    []string
+	outcomes []projections.Phase // ways in which a transfer ended
+	codes    []events.Code       // reasons that a fact gives
 }
 
-// parseFilter reads the flags, but for the player, who may have to be looked up.
-func parseFilter(server, token string, types []string) (f filter, err error) {
-	if server != "" {
-		if f.server, err = events.ParseHostID(server); err != nil {
+// filterFlags are those flags of a command line that say what is shown, but for the player,
+// who may have to be looked up.
+type filterFlags struct {
+	server, token          string
+	types, outcomes, codes []string
+}
+
+func (o *filterFlags) parse() (f filter, err error) {
+	if o.server != "" {
+		if f.server, err = events.ParseHostID(o.server); err != nil {
 			return f, usageError("--server: %w", err)
 		}
 	}
-	if token != "" {
-		if f.transfer, f.attempt, err = parseTokenOrTransfer(token); err != nil {
+	if o.token != "" {
+		if f.transfer, f.attempt, err = parseTokenOrTransfer(o.token); err != nil {
 			return f, usageError("--token: %w", err)
 		}
 	}
+	if f.types, err = parseTypes(o.types); err != nil {
+		return f, err
+	}
+	if f.outcomes, err = parseOutcomes(o.outcomes); err != nil {
+		return f, err
+	}
+	f.codes, err = parseCodes(o.codes)
+	return f, err
+}
+
+func parseTypes(types []string) (out []string, err error) {
 	known := knownTypes()
 	for _, t := range types {
 		short := shortType(t)
 		if !slices.Contains(known, short) {
-			return f, usageError("--type %q: want one of %s", t, strings.Join(known, ", "))
+			return nil, usageError("--type %q: want one of %s", t, strings.Join(known, ", "))
 		}
-		f.types = append(f.types, short)
+		out = append(out, short)
 	}
-	return f, nil
+	return out, nil
+}
+
+// outcomes are the ways in which a transfer can end.
+var outcomes = []projections.Phase{projections.Completed, projections.Failed, projections.Cancelled, projections.Superseded}
+
+func parseOutcomes(texts []string) (out []projections.Phase, err error) {
+	for _, text := range texts {
+		phase := projections.Phase(strings.ToUpper(text))
+		if !slices.Contains(outcomes, phase) {
+			return nil, usageError("--outcome %q: want one of completed, failed, cancelled, superseded", text)
+		}
+		out = append(out, phase)
+	}
+	return out, nil
+}
+
+var codeForm = regexp.MustCompile(`^[A-Z][A-Z_]*$`)
+
+// parseCodes takes any code that has the form of one: the log may hold those of another version.
+func parseCodes(texts []string) (out []events.Code, err error) {
+	for _, text := range texts {
+		code := strings.ToUpper(text)
+		if !codeForm.MatchString(code) {
+			return nil, usageError("--code %q: want a reason code, such as NO_CANDIDATE", text)
+		}
+		out = append(out, events.Code(code))
+	}
+	return out, nil
 }
 
 // parseTokenOrTransfer accepts a token in either form, or the id of a whole transfer.
@@ -81,7 +130,25 @@ func (f filter) keys(b events.Bucket) string {
 // match holds a record against all of the filter.
 func (f filter) match(r reading) bool {
 	return f.matchPlayer(r) && f.matchToken(r) && f.matchServer(r) &&
-		(len(f.types) == 0 || slices.Contains(f.types, shortType(r.Header[events.HeaderType])))
+		(len(f.types) == 0 || slices.Contains(f.types, shortType(r.Header[events.HeaderType]))) &&
+		(len(f.outcomes) == 0 || slices.Contains(f.outcomes, outcomeOf(r.event.Fact))) &&
+		(len(f.codes) == 0 || slices.Contains(f.codes, codeOf(r.event.Fact)))
+}
+
+// outcomeOf is how a fact ends its transfer, empty when it does not.
+func outcomeOf(f events.Fact) projections.Phase {
+	switch f.(type) {
+	case *events.Completed:
+		return projections.Completed
+	case *events.Failed:
+		return projections.Failed
+	case *events.Cancelled:
+		return projections.Cancelled
+	case *events.Superseded:
+		return projections.Superseded
+	default:
+		return ""
+	}
 }
 
 func (f filter) matchPlayer(r reading) bool {

@@ -85,6 +85,9 @@ func (t *tail) attend(ctx context.Context, src source, holder []byte, store *rea
 			return store.Tail(ctx, b, t.at[b].start(), &follower{tail: t, bucket: b, mu: &mu})
 		})
 	}
+	if t.pulse > 0 {
+		group.Go(func() error { return t.beat(ctx, store, &mu) })
+	}
 	if src.dir != "" {
 		group.Go(func() error {
 			_, err := src.change(ctx, holder)
@@ -95,6 +98,33 @@ func (t *tail) attend(ctx context.Context, src source, holder []byte, store *rea
 		})
 	}
 	return group.Wait()
+}
+
+// beat says now and then how far the tail is and how far the store is, so that silence can be
+// told from a dead watcher: the store was asked.
+func (t *tail) beat(ctx context.Context, log history, mu *sync.Mutex) error {
+	tick := time.NewTicker(t.pulse)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			for _, b := range t.buckets {
+				state, err := log.Info(ctx, b)
+				mu.Lock()
+				t.note(t.at[b].pulse(b, state, err))
+				mu.Unlock()
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (p *position) pulse(b events.Bucket, s events.StreamState, err error) string {
+	if err != nil {
+		return fmt.Sprintf("%s: at sequence %d, the store does not answer: %v", b, p.last, err)
+	}
+	return fmt.Sprintf("%s: alive, at sequence %d of %d", b, p.last, s.Last)
 }
 
 func (p *position) start() events.TailStart {

@@ -137,6 +137,19 @@ func TestFollowGoesOnThroughARestart(t *testing.T) {
 	}
 }
 
+// TestFollowSaysThatItIsAlive: silence is no sign of a dead watcher.
+func TestFollowSaysThatItIsAlive(t *testing.T) {
+	t.Setenv(envSecret, encoded(realSecret))
+	c := newCarrier(t, unused(t))
+	story, _ := tapeOf(t, "completed")
+	c.append(t, story.records[events.Transfers][0])
+	f := startFollowing(t, "--store", c.cfg.Dir, "--pulse", "20ms")
+	f.err.waitFor(t, "transfers: alive, at sequence 1 of 1", 3)
+	if status := f.end(t); status != statusOK {
+		t.Errorf("status %d", status)
+	}
+}
+
 // TestFollowWaitsForAStoppedStore, and never keeps its carrier out.
 func TestFollowWaitsForAStoppedStore(t *testing.T) {
 	t.Setenv(envSecret, encoded(realSecret))

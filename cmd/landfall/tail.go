@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,16 +23,16 @@ var allBuckets = []events.Bucket{events.Transfers, events.Sessions, events.Contr
 // tailFlags are the command line of tail.
 type tailFlags struct {
 	storeFlags
-	follow         bool
-	since, until   string
-	after          uint64
-	afterSet       bool
-	player, server string
-	token          string
-	types          []string
-	limit          int
-	json           bool
-	bucket         string
+	filterFlags
+	follow       bool
+	pulse        time.Duration
+	since, until string
+	after        uint64
+	afterSet     bool
+	player       string
+	limit        int
+	json         bool
+	bucket       string
 }
 
 func newTail() *cobra.Command {
@@ -44,8 +45,9 @@ object a line with seq, bucket, key, stored (the stream's clock), time (the writ
 schema, type, source, id, correlation, prev, verified (true, false or "no key") and fact.
 
 It ends by itself at the end of the log as it was at the start; with --follow it goes on,
-through restarts of the store, until it is interrupted. At the end it says on stderr how far
-it looked and how to go on. What cannot be decoded or verified is shown as such.
+through restarts of the store, until it is interrupted, and says on stderr now and then that
+it is alive: how far it is, and how far the store is. At the end it says how far it looked and
+how to go on. What cannot be decoded or verified is shown as such.
 
 Buckets are merged by stored time. Sequences are counted per bucket; those of fleet may be
 used again after a crash of the store.
@@ -53,7 +55,7 @@ used again after a crash of the store.
 Exit status: 0 done, 1 failed (or no such player), 64 wrong command line, 130 interrupted.`,
 		Example: `  landfall tail --follow
   landfall tail --player steve --since 10m --json
-  landfall tail --store nats://127.0.0.1:4222 --type failed --type expired --limit 20
+  landfall tail --store nats://127.0.0.1:4222 --outcome failed --code NO_CANDIDATE --limit 20
   landfall tail --bucket audit --after 1200`,
 		Args: exactly(0, ""),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -68,6 +70,7 @@ Exit status: 0 done, 1 failed (or no such player), 64 wrong command line, 130 in
 
 func (f *tailFlags) addTo(c *cobra.Command) {
 	c.Flags().BoolVarP(&f.follow, "follow", "f", false, "go on with what is written from now on")
+	c.Flags().DurationVar(&f.pulse, "pulse", 30*time.Second, "how often --follow says on stderr that it is alive; 0: never")
 	c.Flags().StringVar(&f.since, "since", "", "begin `AT`: a length before now (10m), a sequence, or an RFC 3339 time")
 	c.Flags().StringVar(&f.until, "until", "", "end `AT`: a length before now, a sequence (included), or an RFC 3339 time (excluded)")
 	c.Flags().Uint64Var(&f.after, "after", 0, "continue after `SEQ`, as an earlier tail said")
@@ -75,6 +78,8 @@ func (f *tailFlags) addTo(c *cobra.Command) {
 	c.Flags().StringVar(&f.server, "server", "", "only what this host wrote or is named in: `ID`")
 	c.Flags().StringVar(&f.token, "token", "", "only this token, or this whole transfer: `ID`")
 	c.Flags().StringSliceVar(&f.types, "type", nil, "only this `TYPE` of fact, such as claimed or session.opened (repeatable)")
+	c.Flags().StringSliceVar(&f.outcomes, "outcome", nil, "only facts that end a transfer so: completed, failed, cancelled, superseded (repeatable)")
+	c.Flags().StringSliceVar(&f.codes, "code", nil, "only facts that give this reason `CODE`, such as NO_CANDIDATE (repeatable)")
 	c.Flags().IntVar(&f.limit, "limit", 0, "stop after `N` lines")
 	c.Flags().BoolVar(&f.json, "json", false, "one JSON object a line")
 	c.Flags().StringVar(&f.bucket, "bucket", string(events.Transfers), "`BUCKET`: "+bucketNames()+" or all")
@@ -101,18 +106,18 @@ func (f *tailFlags) buckets() ([]events.Bucket, error) {
 
 // plan is a checked command line.
 func (f *tailFlags) plan() (t *tail, err error) {
-	t = &tail{limit: f.limit}
+	t = &tail{limit: f.limit, pulse: f.pulse}
 	if t.buckets, err = f.buckets(); err != nil {
 		return nil, err
 	}
 	if t.window, err = f.window(len(t.buckets)); err != nil {
 		return nil, err
 	}
-	if t.filter, err = parseFilter(f.server, f.token, f.types); err != nil {
+	if t.filter, err = f.filterFlags.parse(); err != nil {
 		return nil, err
 	}
-	if f.limit < 0 {
-		return nil, usageError("--limit %d: want a number of lines", f.limit)
+	if f.limit < 0 || f.pulse < 0 {
+		return nil, usageError("--limit %d, --pulse %s: want a number of lines, and a length of time", f.limit, f.pulse)
 	}
 	if f.player != "" {
 		err = checkPlayer(f.player)
@@ -176,6 +181,7 @@ type tail struct {
 	window  window
 	filter  filter
 	limit   int
+	pulse   time.Duration
 	opener  *opener
 	out     printer
 	flush   func() error

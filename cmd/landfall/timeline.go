@@ -148,9 +148,7 @@ func asideSteps(r reading) []step {
 		kind = stepAudit
 	}
 	s := stepOf(kind, r)
-	if rejected, ok := r.event.Fact.(*events.Rejected); ok {
-		s.Code = rejected.Code
-	}
+	s.Code = codeOf(r.event.Fact)
 	if r.refusal != nil {
 		s.Text = strings.TrimSpace(s.Text + " [" + r.refusal.Error() + "]")
 	}
@@ -203,6 +201,8 @@ func codeOf(f events.Fact) events.Code {
 	case *events.Failed:
 		return f.Code
 	case *events.Cancelled:
+		return f.Code
+	case *events.Rejected:
 		return f.Code
 	default:
 		return ""
