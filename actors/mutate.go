@@ -23,15 +23,32 @@ type landed struct {
 	fact     events.TransferFact
 }
 
-// draft is a fact between two attempts to land it. An equal fact keeps its id on a retry,
-// so that a lost acknowledgement cannot double it; a different one is another event.
+// draft is a fact between two attempts to land it. The zero value has none.
 type draft struct {
 	id       events.EventID
 	transfer events.TransferID
-	fact     events.TransferFact
+	fact     events.Fact
 	guard    uint64 // named by the store ...
 	over     uint64 // ... when the fold stood here
 	named    bool
+}
+
+// take puts in what was decided now. An equal fact keeps its id on a retry, so that a lost
+// acknowledgement cannot double it; a different one is another event.
+func (l *draft) take(transfer events.TransferID, fact events.Fact, newID func() [16]byte) {
+	if transfer != l.transfer || !reflect.DeepEqual(fact, l.fact) {
+		l.id, l.transfer, l.fact = newID(), transfer, fact
+	}
+}
+
+// prev is the guard to write on, when the fold stands at folded: the one that the store named
+// last, as long as the fold has not moved since. Retention took the message that the fold
+// still holds, or the fold has forgotten an idle player.
+func (l *draft) prev(folded uint64) uint64 {
+	if l.named && l.over == folded {
+		return l.guard
+	}
+	return folded
 }
 
 // write is the one way a command becomes a fact: take the standing and its guard, decide,
@@ -97,14 +114,8 @@ func (d *Dispatcher) attempt(ctx context.Context, player events.PlayerID, c Comm
 	if refusal != nil {
 		return landed{}, refusal, nil
 	}
-	if transfer != last.transfer || !reflect.DeepEqual(fact, last.fact) {
-		last.id, last.transfer, last.fact = d.NewID(), transfer, fact
-	}
-	guard := s.Guard
-	if last.named && last.over == s.Guard {
-		guard = last.guard // retention took the message that the fold still holds, or the fold has forgotten an idle player
-	}
-	m, err := d.seal(last.id, events.TransferKey(player, transfer), transfer, guard, fact)
+	last.take(transfer, fact, d.NewID)
+	m, err := d.seal(last.id, events.TransferKey(player, transfer), transfer, last.prev(s.Guard), fact)
 	if err != nil {
 		return landed{}, nil, backoff.Permanent(err)
 	}
@@ -156,7 +167,10 @@ func (d *Dispatcher) afterFailedAppend(ctx context.Context, s Standing, err erro
 	switch failed.Reason {
 	case events.Conflict, events.InFlight:
 		d.count.conflicts.Add(1)
-		return nil, d.catchUp(ctx, s, failed, last)
+		if err := d.catchUp(ctx, events.Transfers, s.Guard, failed, last); err != nil {
+			return nil, backoff.Permanent(err)
+		}
+		return nil, failed
 	case events.KeyIsFull:
 		return events.Refuse(events.KeyFull, ""), nil
 	case events.StreamIsFull:
@@ -167,25 +181,26 @@ func (d *Dispatcher) afterFailedAppend(ctx context.Context, s Standing, err erro
 	return nil, backoff.Permanent(err)
 }
 
-// catchUp waits until the fold holds what the conflict was about.
-func (d *Dispatcher) catchUp(ctx context.Context, s Standing, failed *events.AppendError, last *draft) error {
+// catchUp waits until the fold, which stood at folded, holds what a conflict was about, and
+// notes the guard that the store named.
+func (d *Dispatcher) catchUp(ctx context.Context, b events.Bucket, folded uint64, failed *events.AppendError, last *draft) error {
 	guard := failed.Last
 	if failed.Reason == events.InFlight || guard == 0 && failed.Code == 0 {
-		r, found, err := d.log.Last(ctx, events.Transfers, failed.Key)
+		r, found, err := d.log.Last(ctx, b, failed.Key)
 		if err != nil {
-			return backoff.Permanent(err)
+			return err
 		}
 		if found {
 			guard = r.Seq
 		}
 	}
-	if guard > s.Guard {
-		if err := d.view.WaitFolded(ctx, events.Transfers, guard); err != nil {
-			return backoff.Permanent(err)
+	if guard > folded {
+		if err := d.view.WaitFolded(ctx, b, guard); err != nil {
+			return err
 		}
 	}
-	last.guard, last.over, last.named = guard, s.Guard, true
-	return failed
+	last.guard, last.over, last.named = guard, folded, true
+	return nil
 }
 
 // standing takes everything a decision may look at.

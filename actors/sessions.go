@@ -255,14 +255,15 @@ func (d *Dispatcher) refreshSessions(ctx context.Context) {
 // writeSession lands a session fact on top of the newest one. decide looks at that one and
 // gives nil when nothing is to be written any more. It goes on through outages until ctx ends.
 func (d *Dispatcher) writeSession(ctx context.Context, player events.PlayerID, decide func(projections.Session, bool) events.Fact) (uint64, bool) {
-	id := events.EventID(d.NewID())
+	var last draft
 	for pause := 5 * time.Millisecond; ctx.Err() == nil; pause = min(2*pause, time.Second) {
 		s, known := d.view.Session(player)
 		fact := decide(s, known)
 		if fact == nil {
 			return 0, false
 		}
-		m, err := d.seal(id, player.String(), events.TransferID{}, s.Last, fact)
+		last.take(events.TransferID{}, fact, d.NewID)
+		m, err := d.seal(last.id, player.String(), events.TransferID{}, last.prev(s.Last), fact)
 		if err != nil {
 			d.logger.Error("seal session", "player", player, "error", err)
 			return 0, false
@@ -271,22 +272,20 @@ func (d *Dispatcher) writeSession(ctx context.Context, player events.PlayerID, d
 		if err == nil {
 			return seq, d.view.WaitFolded(ctx, events.Sessions, seq) == nil
 		}
-		d.awaitSessionFold(ctx, player, err)
+		d.afterSessionConflict(ctx, s.Last, err, &last)
 		sleep(ctx, pause)
 	}
 	return 0, false
 }
 
-// awaitSessionFold waits until the fold holds what a session conflict was about.
-func (d *Dispatcher) awaitSessionFold(ctx context.Context, player events.PlayerID, err error) {
+// afterSessionConflict waits a moment until the fold holds what a conflict was about. What
+// it cannot learn the next conflict tells.
+func (d *Dispatcher) afterSessionConflict(ctx context.Context, folded uint64, err error, last *draft) {
 	var failed *events.AppendError
 	if !errors.As(err, &failed) || !slices.Contains([]events.AppendReason{events.Conflict, events.InFlight}, failed.Reason) {
 		return
 	}
-	last, found, err := d.log.Last(ctx, events.Sessions, player.String())
-	if err == nil && found {
-		ctx, cancel := context.WithTimeout(ctx, time.Second)
-		defer cancel()
-		_ = d.view.WaitFolded(ctx, events.Sessions, last.Seq)
-	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	_ = d.catchUp(ctx, events.Sessions, folded, failed, last)
 }
