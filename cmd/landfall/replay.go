@@ -65,6 +65,7 @@ func (f *replayFlags) verb(name, short, what string, prepare func(arg string) (t
 		},
 	}
 	f.add(c)
+	f.addFile(c)
 	c.Flags().BoolVar(&f.explain, "explain", false, "name the rule of each step, and show the scores of each choice")
 	c.Flags().BoolVar(&f.json, "json", false, "one JSON object a line; the last one has kind \"end\"")
 	c.Flags().BoolVar(&f.sessions, "sessions", true, "show the player's sessions between the steps")
@@ -80,7 +81,7 @@ func (f *replayFlags) run(ctx context.Context, stdout, stderr io.Writer, tell te
 	if err != nil {
 		return err
 	}
-	store, err := src.open(ctx, nil)
+	store, err := src.read(ctx)
 	if err != nil {
 		return err
 	}

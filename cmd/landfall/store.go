@@ -44,6 +44,7 @@ func readerLogin(secret []byte) embedded.User {
 type storeFlags struct {
 	store  string // URL or directory
 	config string // network.yml
+	file   string // written by export, instead of a store
 }
 
 func (f *storeFlags) add(c *cobra.Command) {
@@ -51,16 +52,22 @@ func (f *storeFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.config, "config", "", "network.yml that names the store and the secret")
 }
 
+// addFile lets a verb read an exported file instead of a store.
+func (f *storeFlags) addFile(c *cobra.Command) {
+	c.Flags().StringVar(&f.file, "from-file", "", "read this `FILE`, which export wrote, instead of a store")
+}
+
 // source is a store that was found, and the secrets that may verify it.
 type source struct {
-	url     string // one of url and dir is set; without a login
+	url     string // one of url, dir and file is set; without a login
 	dir     string
+	file    string
 	login   *url.Userinfo // as the URL gave it; nil: none
 	secrets [][]byte
 }
 
 // String is the store as a person would name it, without a password.
-func (s source) String() string { return s.dir + s.url }
+func (s source) String() string { return s.dir + s.url + s.file }
 
 // remote reads a URL, or several separated by commas, and takes the login out, so that no
 // message can show it. The first login counts.
@@ -100,6 +107,10 @@ func (f storeFlags) find(env func(string) string) (source, error) {
 
 func (f storeFlags) locate(conf *network.Network) (source, error) {
 	switch {
+	case f.file != "" && f.store != "":
+		return source{}, usageError("--from-file and --store both say what to read: give one")
+	case f.file != "":
+		return source{file: f.file}, nil
 	case strings.Contains(f.store, "://"):
 		return remote(f.store)
 	case f.store != "":
@@ -197,6 +208,20 @@ type reader struct {
 
 // Close ends the connection, and the store when it was opened here.
 func (r *reader) Close() error { return r.end() }
+
+// readable is what a reading verb reads: a store, or a file that was exported.
+type readable interface {
+	history
+	Close() error
+}
+
+// read opens a store or an exported file.
+func (s source) read(ctx context.Context) (readable, error) {
+	if s.file != "" {
+		return openExport(s.file)
+	}
+	return s.open(ctx, nil)
+}
 
 // open connects to the store, or opens its directory when no process has it. log may be nil.
 func (s source) open(ctx context.Context, log *slog.Logger) (*reader, error) {

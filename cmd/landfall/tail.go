@@ -64,6 +64,7 @@ Exit status: 0 done, 1 failed (or no such player), 64 wrong command line, 130 in
 		},
 	}
 	f.add(c)
+	f.addFile(c)
 	f.addTo(c)
 	return c
 }
@@ -96,7 +97,7 @@ func bucketNames() string {
 // buckets are the ones that --bucket names.
 func (f *tailFlags) buckets() ([]events.Bucket, error) {
 	if f.bucket == "all" {
-		return allBuckets, nil
+		return slices.Clone(allBuckets), nil
 	}
 	if b := events.Bucket(f.bucket); slices.Contains(allBuckets, b) {
 		return []events.Bucket{b}, nil
@@ -138,6 +139,9 @@ func (f *tailFlags) window(buckets int) (w window, err error) {
 		}
 		w.since = bound{seq: f.after + 1, set: true}
 	}
+	if f.follow && f.file != "" {
+		return w, usageError("--follow waits for what is written, and nothing is written to --from-file: give one")
+	}
 	if f.follow && w.until.set {
 		return w, usageError("--follow has no end, --until is one: give one")
 	}
@@ -162,15 +166,16 @@ func (f *tailFlags) run(ctx context.Context, stdout, stderr io.Writer) (err erro
 	out := bufio.NewWriter(stdout)
 	t.out, t.flush, t.notes = printer{w: out, json: f.json}, out.Flush, stderr
 	defer func() { err = errors.Join(err, out.Flush()) }()
-	store, err := src.open(ctx, nil)
+	log, err := src.read(ctx)
 	if err != nil {
 		return err
 	}
-	if err := t.begin(ctx, store, f.player); err != nil {
-		return errors.Join(err, store.Close())
+	if err := t.begin(ctx, log, f.player); err != nil {
+		return errors.Join(err, log.Close())
 	}
-	if !f.follow || t.full() {
-		return errors.Join(store.Close(), t.finish(ctx))
+	store, grows := log.(*reader)
+	if !f.follow || !grows || t.full() {
+		return errors.Join(log.Close(), t.finish(ctx))
 	}
 	return errors.Join(t.follow(ctx, src, store), t.finish(context.WithoutCancel(ctx)))
 }
@@ -217,8 +222,13 @@ func (t *tail) begin(ctx context.Context, log history, player string) error {
 	}
 	t.at = map[events.Bucket]*position{}
 	var parts []iter.Seq2[reading, error]
-	for _, b := range t.buckets {
+	for _, b := range slices.Clone(t.buckets) {
 		part, err := t.part(ctx, log, b)
+		if errors.Is(err, errNotExported) && len(t.buckets) > 1 {
+			t.note(err.Error())
+			t.buckets = slices.DeleteFunc(t.buckets, func(x events.Bucket) bool { return x == b })
+			continue
+		}
 		if err != nil {
 			return err
 		}

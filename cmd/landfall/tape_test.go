@@ -122,8 +122,6 @@ func (t *tape) held(b events.Bucket, newest bool) (out []events.Record) {
 }
 
 func inRange(rec events.Record, r streams.Range) bool {
-	prefix, wild := strings.CutSuffix(r.Keys, ">")
-	key := r.Keys == "" || rec.Key == r.Keys || wild && strings.HasPrefix(rec.Key, prefix)
-	return key && rec.Seq > r.After && (r.UpTo == 0 || rec.Seq <= r.UpTo) &&
+	return keyFits(r.Keys, rec.Key) && rec.Seq > r.After && (r.UpTo == 0 || rec.Seq <= r.UpTo) &&
 		(r.Since.IsZero() || r.After > 0 || !rec.Stored.Before(r.Since)) && (r.Until.IsZero() || rec.Stored.Before(r.Until))
 }

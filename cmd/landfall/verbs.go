@@ -8,6 +8,7 @@ func verbs() []func() *cobra.Command {
 		newConfig,
 		newDemo,
 		newDrain,
+		newExport,
 		newKill,
 		newUp,
 		newReplay,
