@@ -19,6 +19,10 @@ race package:
 bench *args:
     go test -run '^$' -bench . -count 6 {{args}} ./...
 
+# a claim beside Redis and PostgreSQL, which it starts itself (Debian: redis-server, postgresql-15)
+bench-peers *args:
+    go -C testdata/bench run . {{args}}
+
 # two files of figures side by side
 benchstat old new:
     go -C .ci/tools tool benchstat {{absolute_path(old)}} {{absolute_path(new)}}
