@@ -103,7 +103,7 @@ func (d *Dispatcher) routeTransfer(ctx context.Context, l Login, t projections.T
 	dialled := t.Destination() != "" && !slices.Contains(l.Failed, t.Destination())
 	switch t.Phase {
 	case projections.Claimed, projections.Consumed:
-		if r, ok := d.routeTo(t.Destination()); ok && dialled {
+		if r, ok := d.routeTo(t.Destination()); ok && dialled && !d.cameForAnOldLife(l, t) {
 			return r
 		}
 		if t.Phase == projections.Claimed {
@@ -121,6 +121,13 @@ func (d *Dispatcher) routeTransfer(ctx context.Context, l Login, t projections.T
 	case projections.Completed, projections.Failed, projections.Cancelled, projections.Superseded:
 	}
 	return d.routePlain(l)
+}
+
+// cameForAnOldLife tells that a client is on the way to a promise that died with the life of
+// the server that gave it. What has taken its name since is to be asked like any other.
+func (d *Dispatcher) cameForAnOldLife(l Login, t projections.Transfer) bool {
+	_, reborn := d.watch().reborn(t)
+	return reborn && t.Phase == projections.Claimed && l.Token == t.Token
 }
 
 func (d *Dispatcher) claimInLogin(ctx context.Context, s Standing) bool {
