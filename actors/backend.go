@@ -160,7 +160,7 @@ func (b *Backend) runLife(ctx context.Context, inc events.Incarnation) error {
 	})
 	first := make(chan struct{})
 	g.Go(func() error { return b.beats(groupCtx, l, sync.OnceFunc(func() { close(first) })) })
-	g.Go(func() error { return l.pool.refill(groupCtx, b.cfg.World, b.logger, b.beatNow) })
+	g.Go(func() error { return l.pool.refill(groupCtx, b.cfg.World, l.Now, b.logger, b.beatNow) })
 	g.Go(func() error { return b.announceAgain(groupCtx, l) })
 	g.Go(func() error {
 		select { // promises are made only once the network knows this life

@@ -3,6 +3,7 @@ package actors
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -17,7 +18,8 @@ type pool struct {
 	regions  []Region
 	ready    map[string][]events.Position
 	promises map[events.Token]*promise
-	inHand   int // taken, and not yet promised, put back or dropped
+	inHand   int // seats taken, and not yet promised, put back or dropped
+	settled  int // promises whose players stand on their coordinates
 	number   uint64
 	dry      error         // why the last search found nothing, nil when it did
 	taken    chan struct{} // asks the refill to look again
@@ -45,13 +47,29 @@ func newPool(regions []Region) *pool {
 	}
 }
 
-// take pops a coordinate: of the region asked for, else of the fitting one that has most. It
-// is then in the caller's hand until put, dropped or promise. OK, or FULL when seats players
-// are promised a place already (in hand counts too), or NO_COORDINATE.
-func (p *pool) take(region, world string, seats int) (string, events.Position, events.Code) {
+// seats are how many players may still come, as the game server was when so many promises had
+// been settled: who has been settled since may not be counted among its players yet.
+type seats struct{ free, settled int }
+
+// arrived counts the promises settled so far. It is to be read before the players are counted.
+func (p *pool) arrived() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.promises)+p.inHand >= seats {
+	return p.settled
+}
+
+// room tells that one more player may be promised a place; what is in hand counts too. It
+// wants p.mu held.
+func (p *pool) room(s seats) bool {
+	return len(p.promises)+p.inHand+p.settled-s.settled < s.free
+}
+
+// take pops a coordinate: of the region asked for, else of the fitting one that has most. It
+// is then in the caller's hand until put, dropped or promise. OK, or FULL, or NO_COORDINATE.
+func (p *pool) take(region, world string, s seats) (string, events.Position, events.Code) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.room(s) {
 		return "", events.Position{}, events.Full
 	}
 	best := ""
@@ -83,12 +101,30 @@ func (p *pool) keeps(region, world string) bool {
 	return false
 }
 
-// adopt takes a coordinate into the caller's hand that was found for one request.
+// sit takes a seat into the caller's hand, for a coordinate that is yet to be found: adopt or
+// stand must follow. false: there is none.
+func (p *pool) sit(s seats) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.room(s) {
+		return false
+	}
+	p.inHand++
+	return true
+}
+
+// adopt counts the coordinate that was found for a seat: it is then in the caller's hand.
 func (p *pool) adopt() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.tally.Found++
-	p.inHand++
+}
+
+// stand gives a seat back for which nothing was found.
+func (p *pool) stand() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.inHand--
 }
 
 // put makes a taken coordinate ready again.
@@ -229,6 +265,7 @@ func (p *pool) settle(token events.Token) {
 	defer p.mu.Unlock()
 	if x := p.promises[token]; x != nil && x.spent {
 		delete(p.promises, token)
+		p.settled++
 		p.nudge()
 	}
 }
@@ -284,10 +321,11 @@ func (p *pool) isDry() bool {
 	return len(p.regions) > 0 && p.dry != nil
 }
 
-// wanting gives a region that keeps fewer coordinates than it should, promised ones included.
-func (p *pool) wanting() (Region, bool) {
+// wanting lists the regions that keep fewer coordinates than they should, promised ones included.
+func (p *pool) wanting() []Region {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	var out []Region
 	for _, r := range p.regions {
 		n := len(p.ready[r.Name])
 		for _, x := range p.promises {
@@ -296,43 +334,97 @@ func (p *pool) wanting() (Region, bool) {
 			}
 		}
 		if n < r.Keep {
-			return r, true
+			out = append(out, r)
 		}
 	}
-	return Region{}, false
+	return out
 }
 
-// refill searches one coordinate at a time, as long as a region wants one, until ctx ends.
-func (p *pool) refill(ctx context.Context, w World, logger *slog.Logger, changed func()) error {
-	pause := time.Second
-	for {
-		r, wants := p.wanting()
-		if !wants {
-			select {
-			case <-p.taken:
-				continue
-			case <-ctx.Done():
-				return ctx.Err()
-			}
+// refill searches one coordinate at a time, as long as a region wants one, until ctx ends. A
+// region where none was found rests, and keeps no other one back.
+func (p *pool) refill(ctx context.Context, w World, now func() time.Time, logger *slog.Logger, changed func()) error {
+	rests := map[string]rest{}
+	for ctx.Err() == nil {
+		r, wait := nextSearch(p.wanting(), rests, now())
+		if r == nil {
+			p.await(ctx, wait)
+			continue
 		}
-		at, err := w.Find(ctx, r)
+		at, err := findIn(ctx, w, *r)
 		if err == nil {
 			p.found(r.Name, at)
-			pause = time.Second
+			delete(rests, r.Name)
 			changed()
 			continue
 		}
 		p.failed(err)
-		if errors.Is(err, ErrDown) {
-			pause = time.Second // the outage is told elsewhere; when it is over, places are wanted at once
-		} else {
-			logger.Warn("no safe coordinate found, trying again", "region", r.Name, "error", err, "in", pause)
+		x := rests[r.Name].longer(err, now())
+		rests[r.Name] = x
+		if !errors.Is(err, ErrDown) { // an outage is told elsewhere
+			logger.Warn("no safe coordinate found, trying again", "region", r.Name, "error", err, "in", x.length)
 		}
-		if !sleep(ctx, pause) {
-			return ctx.Err()
-		}
-		pause = min(2*pause, 30*time.Second)
 	}
+	return ctx.Err()
+}
+
+// rest is how long, and until when, a region is not searched.
+type rest struct {
+	length time.Duration
+	until  time.Time
+}
+
+// longer is the rest after another failure: 1 s, then twice as long each time, up to 30 s. When
+// an outage is over, places are wanted at once.
+func (x rest) longer(err error, now time.Time) rest {
+	length := min(max(2*x.length, time.Second), 30*time.Second)
+	if errors.Is(err, ErrDown) {
+		length = time.Second
+	}
+	return rest{length: length, until: now.Add(length)}
+}
+
+// nextSearch gives the region to search now: of those that want one and do not rest the one that has
+// not failed for longest. nil: none before wait has passed, or at all when wait is 0.
+func nextSearch(wanting []Region, rests map[string]rest, now time.Time) (*Region, time.Duration) {
+	var best *Region
+	var wait time.Duration
+	for i := range wanting {
+		r := &wanting[i]
+		left := rests[r.Name].until.Sub(now)
+		switch {
+		case left > 0 && (wait == 0 || left < wait):
+			wait = left
+		case left <= 0 && (best == nil || rests[r.Name].until.Before(rests[best.Name].until)):
+			best = r
+		}
+	}
+	return best, wait
+}
+
+// await waits until something was taken, or wait has passed when it is not 0, or ctx ends.
+func (p *pool) await(ctx context.Context, wait time.Duration) {
+	var over <-chan time.Time
+	if wait > 0 {
+		t := time.NewTimer(wait)
+		defer t.Stop()
+		over = t.C
+	}
+	select {
+	case <-p.taken:
+	case <-over:
+	case <-ctx.Done():
+	}
+}
+
+// findIn looks for a coordinate of a region. One that lies in another world is none of it: a
+// world is known by its own server's name for it, and by no other.
+func findIn(ctx context.Context, w World, r Region) (events.Position, error) {
+	at, err := w.Find(ctx, r)
+	if err != nil || at.World == r.World {
+		return at, err
+	}
+	_ = w.Forget(ctx, at) // what is left of it the next start of the world's adapter lets go
+	return at, fmt.Errorf("%w: found in %q, but the region %s is in %q", ErrUnsafe, at.World, r.Name, r.World)
 }
 
 func (p *pool) failed(err error) {

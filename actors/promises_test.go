@@ -16,7 +16,7 @@ import (
 	"github.com/landfall/landfall/streams/streamtest"
 )
 
-const many = 1000 // more seats than any test promises
+var many = seats{free: 1000} // more than any test promises
 
 var twoRegions = []Region{{Name: "wild", World: "w", Keep: 3}, {Name: "wood", World: "x", Keep: 2}}
 
@@ -220,15 +220,15 @@ func TestPoolRefills(t *testing.T) {
 			if broken {
 				return events.Position{}, ErrUnsafe
 			}
-			return events.Position{X: float64(len(searched))}, nil
+			return events.Position{World: r.World, X: float64(len(searched))}, nil
 		}
 		ended := make(chan error, 1)
 		changed := 0
-		go func() { ended <- p.refill(ctx, g, logger(t), func() { changed++ }) }()
+		go func() { ended <- p.refill(ctx, g, time.Now, logger(t), func() { changed++ }) }()
 		time.Sleep(8 * time.Second)
 		synctest.Wait()
-		if !p.isDry() || len(searched) != 4 { // at 0, 1, 3, 7 s
-			t.Errorf("dry %v after %d searches, want 4", p.isDry(), len(searched))
+		if !p.isDry() || len(searched) != 8 { // of each region at 0, 1, 3, 7 s
+			t.Errorf("dry %v after %d searches, want 8", p.isDry(), len(searched))
 		}
 		g.mu.Lock()
 		broken = false

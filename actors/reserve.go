@@ -3,6 +3,7 @@ package actors
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/landfall/landfall/events"
@@ -63,46 +64,53 @@ func (b *Backend) givePlace(ctx context.Context, l *life, q events.ReserveAsk) (
 }
 
 func (b *Backend) placeNow(ctx context.Context, l *life, q events.ReserveAsk) (string, events.Position, *events.Refusal) {
-	seats, refusal := b.seats(ctx, l)
+	free, refusal := b.seats(ctx, l)
 	if refusal != nil {
 		return "", events.Position{}, refusal
 	}
-	region, at, refusal := b.safeCoordinate(ctx, l, q, seats)
+	region, at, refusal := b.safeCoordinate(ctx, l, q, free)
 	if refusal != nil && refusal.Code == events.NoCoordinate && q.Fresh {
-		return b.freshCoordinate(ctx, l, q)
+		return b.freshCoordinate(ctx, l, q, free)
 	}
 	return region, at, refusal
 }
 
-// freshCoordinate looks for a coordinate for one player, as long as the caller waits.
-func (b *Backend) freshCoordinate(ctx context.Context, l *life, q events.ReserveAsk) (string, events.Position, *events.Refusal) {
-	for _, r := range b.cfg.Regions {
-		if q.Region != "" && q.Region != r.Name || q.World != "" && q.World != r.World {
-			continue
-		}
-		at, err := b.cfg.World.Find(ctx, r)
-		if err != nil {
-			return "", at, events.Refuse(events.NoCoordinate, err.Error())
-		}
-		l.pool.adopt()
-		return r.Name, at, nil
+// freshCoordinate looks for a coordinate for one player, as long as the caller waits. The seat
+// is taken first: the search takes time, and others ask meanwhile.
+func (b *Backend) freshCoordinate(ctx context.Context, l *life, q events.ReserveAsk, free seats) (string, events.Position, *events.Refusal) {
+	i := slices.IndexFunc(b.cfg.Regions, func(r Region) bool {
+		return (q.Region == "" || q.Region == r.Name) && (q.World == "" || q.World == r.World)
+	})
+	switch {
+	case i < 0:
+		return "", events.Position{}, events.Refuse(events.NoCoordinate, "")
+	case !l.pool.sit(free):
+		return "", events.Position{}, events.Refuse(events.Full, "")
 	}
-	return "", events.Position{}, events.Refuse(events.NoCoordinate, "")
+	r := b.cfg.Regions[i]
+	at, err := findIn(ctx, b.cfg.World, r)
+	if err != nil {
+		l.pool.stand()
+		return "", at, events.Refuse(events.NoCoordinate, err.Error())
+	}
+	l.pool.adopt()
+	return r.Name, at, nil
 }
 
 // seats tells how many players may be promised a place, or why nobody may.
-func (b *Backend) seats(ctx context.Context, l *life) (int, *events.Refusal) {
+func (b *Backend) seats(ctx context.Context, l *life) (seats, *events.Refusal) {
+	settled := l.pool.arrived()
 	h, err := b.cfg.World.Health(ctx)
 	if s := b.state(l, err); s == events.Starting || s == events.ShuttingDown || err != nil {
-		return 0, events.Refuse(events.NotReady, string(s))
+		return seats{}, events.Refuse(events.NotReady, string(s))
 	}
-	return h.MaxPlayers - h.Players, nil
+	return seats{free: h.MaxPlayers - h.Players, settled: settled}, nil
 }
 
 // safeCoordinate pops a coordinate and looks at it again; an unsafe one is replaced once.
-func (b *Backend) safeCoordinate(ctx context.Context, l *life, q events.ReserveAsk, seats int) (string, events.Position, *events.Refusal) {
+func (b *Backend) safeCoordinate(ctx context.Context, l *life, q events.ReserveAsk, free seats) (string, events.Position, *events.Refusal) {
 	for range 2 {
-		region, at, code := l.pool.take(q.Region, q.World, seats)
+		region, at, code := l.pool.take(q.Region, q.World, free)
 		if code != events.OK {
 			return "", at, events.Refuse(code, "")
 		}
