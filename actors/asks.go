@@ -90,13 +90,22 @@ func (d *Dispatcher) Open(ctx context.Context, q events.RequestAsk, origin event
 			d.logger.Info("transfer", "fact", events.TypeName(done.fact), "seq", done.seq, "id", done.transfer, "player", q.Player)
 			return events.RequestAnswer{Code: events.Accepted, Transfer: q.Transfer, Place: done.seq, State: string(projections.Requested)}
 		}
-		if refusal.Code != events.Replaced {
-			return d.activeOr(q, refusal)
-		}
-		if !d.supersede(ctx, q) {
-			break
+		switch {
+		case refusal.Code == events.AlreadyActive:
+			if a, ok := d.active(q); ok {
+				return a
+			} // it has ended since
+		case refusal.Code != events.Replaced:
+			return refuseRequest(refusal)
+		case !d.supersede(ctx, q):
+			return changing()
 		}
 	}
+	return changing()
+}
+
+// changing answers a request that found something else each time it was tried.
+func changing() events.RequestAnswer {
 	return refuseRequest(events.Refuse(events.AlreadyMoving, "the transfer under way changed meanwhile: ask again"))
 }
 
@@ -128,17 +137,17 @@ func (d *Dispatcher) supersede(ctx context.Context, q events.RequestAsk) bool {
 	return err == nil
 }
 
-// activeOr turns "already active" into the state of that transfer, or of the outcome of the same id.
-func (d *Dispatcher) activeOr(q events.RequestAsk, refusal *events.Refusal) events.RequestAnswer {
+// active answers with the state of the transfer under way, or with the outcome of the same id.
+func (d *Dispatcher) active(q events.RequestAsk) (events.RequestAnswer, bool) {
 	p := d.view.Player(q.Player)
 	t := p.Find(q.Transfer)
 	if t == nil {
 		t = p.Active
 	}
-	if refusal.Code != events.AlreadyActive || t == nil {
-		return refuseRequest(refusal)
+	if t == nil {
+		return events.RequestAnswer{}, false
 	}
-	return events.RequestAnswer{Code: events.Active, Transfer: t.ID, Place: t.Place, State: string(t.Phase), Detail: string(t.Code)}
+	return events.RequestAnswer{Code: events.Active, Transfer: t.ID, Place: t.Place, State: string(t.Phase), Detail: string(t.Code)}, true
 }
 
 // CancelFor ends a player's transfer by the player's will, wherever it stands in line; see

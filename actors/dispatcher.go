@@ -109,7 +109,7 @@ func NewDispatcher(cfg DispatcherConfig) (*Dispatcher, error) {
 	d.notices.init()
 	d.setState(events.Starting)
 	d.view = projections.NewView(projections.Config{
-		Log: cfg.Log, Keys: cfg.Keys, Logger: d.logger, Now: cfg.Now, Changed: d.changed, Problem: d.problem,
+		Log: cfg.Log, Keys: cfg.Keys, Logger: d.logger, Now: cfg.Now, Retention: cfg.Retention, Changed: d.changed, Problem: d.problem,
 	})
 	return d, nil
 }

@@ -27,6 +27,7 @@ func (f transfersFold) reset(s events.StreamState, _ bool) {
 	f.v.mu.Lock()
 	defer f.v.mu.Unlock()
 	f.v.journeys = NewJourneys(s.First)
+	f.v.journeys.keeps = f.v.cfg.Retention
 	f.v.pledges = NewPledges()
 }
 

@@ -10,7 +10,8 @@ import (
 // Journeys folds the bucket transfers: what every player's transfer is, and where each
 // player's guard stands.
 type Journeys struct {
-	first   uint64 // first sequence of the stream: what lies below is gone
+	first   uint64        // first sequence of the stream: what lies below is gone
+	keeps   time.Duration // how long the stream keeps a message, 0: for ever
 	players map[events.PlayerID]*journey
 	byID    map[events.TransferID]events.PlayerID
 	active  map[events.PlayerID]*journey
@@ -22,7 +23,8 @@ type Journeys struct {
 }
 
 type journey struct {
-	last    uint64 // the guard: last sequence of any message under the player
+	last    uint64    // the guard: last sequence of any message under the player
+	stored  time.Time // and when it was stored, zero when that is not known
 	current Transfer
 	done    []Transfer                // the newest ended ones, oldest first
 	strays  map[events.TransferID]int // messages under keys that no request has opened; nil when there are none
@@ -50,9 +52,9 @@ func (j *Journeys) Apply(e events.Event, seen time.Time) *events.Refusal {
 		return events.Refuse(events.Malformed, err.Error())
 	}
 	p := j.player(player)
-	prev := p.last
-	p.last = e.Seq
-	if !j.follows(e.Prev, prev) {
+	prev, age := p.last, e.Stored.Sub(p.stored)
+	p.last, p.stored = e.Seq, e.Stored
+	if !j.follows(e.Prev, prev, age) {
 		j.stray(p, transfer, e.Seq)
 		return events.Refuse(events.WrongPrev, fmt.Sprintf("written on top of sequence %d, but %d came before", e.Prev, prev))
 	}
@@ -65,11 +67,12 @@ func (j *Journeys) Apply(e events.Event, seen time.Time) *events.Refusal {
 }
 
 // follows tells that a fact's guard fits what this fold holds of the player. Retention may
-// have taken the previous message, on the store (then the guard is 0 again), or before this
-// fold began; and what Forget dropped cannot be checked.
-func (j *Journeys) follows(prev, held uint64) bool {
+// have taken the previous message, on the store (then the guard is 0 again, and the fact is
+// younger by an age that the stream does not keep), or before this fold began; and what Forget
+// dropped cannot be checked.
+func (j *Journeys) follows(prev, held uint64, age time.Duration) bool {
 	if held != 0 {
-		return prev == held || prev == 0 && held < j.first
+		return prev == held || prev == 0 && (held < j.first || j.keeps > 0 && age >= j.keeps)
 	}
 	return prev < j.first || prev == 0 || j.forgot
 }

@@ -101,6 +101,29 @@ func TestRetention(t *testing.T) {
 	wantRefusal(t, "a new request on top of it", j.Apply(*l.newest(), noon), events.OK)
 }
 
+// TestRetentionOfWhatIsHeld: retention takes a message while this fold holds it, and the store
+// then wants the guard 0. Only a fact that is younger by so much may say so; else somebody has
+// written past the guard.
+func TestRetentionOfWhatIsHeld(t *testing.T) {
+	const day = 24 * time.Hour
+	for name, row := range map[string]struct {
+		keeps, later time.Duration
+		want         events.Code
+	}{
+		"younger by what the stream keeps": {day, day, events.OK},
+		"too soon":                         {day, day - time.Second, events.WrongPrev},
+		"the stream keeps everything":      {0, 100 * day, events.WrongPrev},
+	} {
+		l := newTape().of(steve, first, requested(), &events.Failed{Code: events.NoCandidate}).of(steve, next, requested())
+		j := NewJourneys(1)
+		j.keeps = row.keeps
+		wantRefusal(t, name, j.Apply(l.out[0], noon), events.OK)
+		wantRefusal(t, name, j.Apply(l.out[1], noon), events.OK)
+		l.out[2].Prev, l.out[2].Stored = 0, l.out[1].Stored.Add(row.later)
+		wantRefusal(t, name, j.Apply(l.out[2], noon), row.want)
+	}
+}
+
 func TestOneActivePerPlayer(t *testing.T) {
 	l := newTape().of(steve, first, requested()).of(steve, next, requested())
 	j := NewJourneys(1)

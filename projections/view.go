@@ -21,12 +21,14 @@ type Tailer interface {
 
 // Config makes a View.
 type Config struct {
-	Log     Tailer
-	Keys    *events.Keyring
-	Logger  *slog.Logger
-	Now     func() time.Time // the process's clock
-	Changed func(Change)     // called after each fold, from the tail's goroutine; must not block. May be nil.
-	Problem func(Problem)    // called for each fact that was refused; must not block. May be nil.
+	Log    Tailer
+	Keys   *events.Keyring
+	Logger *slog.Logger
+	Now    func() time.Time // the process's clock
+	// Retention is how long the log keeps a transfer's facts, 0: for ever.
+	Retention time.Duration
+	Changed   func(Change)  // called after each fold, from the tail's goroutine; must not block. May be nil.
+	Problem   func(Problem) // called for each fact that was refused; must not block. May be nil.
 }
 
 // Change names what a fold has just taken in.

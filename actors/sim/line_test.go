@@ -26,7 +26,7 @@ type crowd struct {
 
 var crowdEdges = []events.HostID{"e1", "e2", "e3"}
 
-func gather(t *testing.T, players int, prepare func(r *rig), body func(c *crowd)) {
+func gather(t *testing.T, players int, prepare func(r *rig), body func(c *crowd), options ...streamtest.Option) {
 	t.Helper()
 	simulate(t, events.KindEdge, func(r *rig) {
 		r.quiet = true
@@ -45,7 +45,7 @@ func gather(t *testing.T, players int, prepare func(r *rig), body func(c *crowd)
 			c.players = append(c.players, r.player(name, crowdEdges[i%len(crowdEdges)], "a"))
 		}
 		body(c)
-	})
+	}, options...)
 }
 
 // server starts a game server with so many seats, and its backend.

@@ -19,15 +19,16 @@ import (
 
 // rig is a whole network on the memory log, inside a synctest bubble.
 type rig struct {
-	t      *testing.T
-	ctx    context.Context
-	mem    *streamtest.Memory
-	net    *sim.Network
-	kind   events.SessionKind
-	timing actors.Timing
-	line   actors.LineRules
-	pace   float64 // of every backend
-	quiet  bool    // nothing is logged
+	t         *testing.T
+	ctx       context.Context
+	mem       *streamtest.Memory
+	net       *sim.Network
+	kind      events.SessionKind
+	timing    actors.Timing
+	line      actors.LineRules
+	pace      float64       // of every backend
+	quiet     bool          // nothing is logged
+	retention time.Duration // of the log, as dispatchers know it
 
 	dispatchers map[events.HostID]*host[*actors.Dispatcher]
 	backends    map[events.HostID]*host[*actors.Backend]
@@ -96,7 +97,7 @@ func (r *rig) startDispatcherOn(conn string, id events.HostID, kind events.Sourc
 	client.Heal()
 	client.Resume()
 	cfg.Identity, cfg.Log, cfg.Bus, cfg.Logger, cfg.Timing = r.identity(kind, id), client, client, r.logger(id), r.timing
-	cfg.Line = r.line
+	cfg.Line, cfg.Retention = r.line, r.retention
 	d, err := actors.NewDispatcher(cfg)
 	if err != nil {
 		r.t.Fatal(err)

@@ -387,6 +387,13 @@ func (w *World) Placements() map[Placement]int {
 	return maps.Clone(w.placed)
 }
 
+// Players counts the players on the server.
+func (w *World) Players() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.players)
+}
+
 // Where tells where a player stands.
 func (w *World) Where(id events.PlayerID) (events.Position, bool) {
 	w.mu.Lock()
