@@ -85,7 +85,6 @@ func (s *scene) sends() int {
 func isConsumed(f events.Fact) bool  { _, ok := f.(*events.Consumed); return ok }
 func isRequested(f events.Fact) bool { _, ok := f.(*events.Requested); return ok }
 func isReserved(f events.Fact) bool  { _, ok := f.(*events.Reserved); return ok }
-func isExpired(f events.Fact) bool   { _, ok := f.(*events.Expired); return ok }
 
 // TestCase001_TokenForAnotherServer: a player who came up on another server than the one the
 // delivery was meant for was put on its coordinates there. Here a token is for one life of one
