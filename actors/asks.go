@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"strconv"
 	"time"
@@ -57,6 +58,14 @@ const sessionPatience = time.Second
 
 // answerRequest opens a transfer for a player who stands on the asking backend.
 func (d *Dispatcher) answerRequest(ctx context.Context, from events.HostID, q events.RequestAsk) events.RequestAnswer {
+	if q.Trigger != events.TriggerCommand && q.Trigger != events.TriggerEvent {
+		return refuseRequest(events.Refuse(events.BadRequest, fmt.Sprintf("trigger %q: a backend asks with %s or %s", q.Trigger, events.TriggerCommand, events.TriggerEvent)))
+	}
+	var refusal *events.Refusal
+	if q.Permits, refusal = sortedPermits(q.Permits); refusal != nil {
+		return refuseRequest(refusal)
+	}
+	d.keepPermits(q.Player, from, q.Permits)
 	d.awaitSession(ctx, q.Player, from)
 	return d.Open(ctx, q, from)
 }
@@ -75,8 +84,12 @@ func (d *Dispatcher) Open(ctx context.Context, q events.RequestAsk, origin event
 	if a, over := d.outcome(ctx, q); over {
 		return a
 	}
+	w := d.warrantOf(q.Player, q.Name, q.Permits)
+	if refusal := admit(ctx, w, &q); refusal != nil {
+		return refuseRequest(refusal)
+	}
 	c := Request{Transfer: q.Transfer, Origin: origin, Fact: events.Requested{
-		Trigger: q.Trigger, Wish: q.Wish, Origin: origin, Name: q.Name, NativeID: q.NativeID, Bypass: q.Bypass, Wait: q.Wait,
+		Trigger: q.Trigger, Via: q.Via, Wish: q.Wish, Origin: origin, Name: q.Name, NativeID: q.NativeID, Bypass: q.Bypass, Wait: q.Wait,
 	}}
 	if refusal := d.refuseFull(q); refusal != nil {
 		return refuseRequest(refusal)

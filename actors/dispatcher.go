@@ -65,9 +65,12 @@ type Dispatcher struct {
 
 	policy    atomic.Pointer[Policy]
 	lineRules atomic.Pointer[LineRules]
-	notices   notices
-	memories  memories
-	collided  map[string]bool // regions that were warned of
+
+	permissions atomic.Pointer[Permissions]
+
+	notices  notices
+	memories memories
+	collided map[string]bool // regions that were warned of
 
 	tasks tasks
 }

@@ -99,6 +99,7 @@ type tap struct {
 
 	mu    sync.Mutex
 	sent  []events.Message
+	lasts map[events.Bucket]int // how often Last was asked
 	holds map[events.Bucket]chan struct{}
 }
 
@@ -111,6 +112,23 @@ func (p *tap) Append(ctx context.Context, m events.Message) (uint64, error) {
 		p.before(try, m)
 	}
 	return p.Client.Append(ctx, m)
+}
+
+func (p *tap) Last(ctx context.Context, b events.Bucket, key string) (events.Record, bool, error) {
+	p.mu.Lock()
+	if p.lasts == nil {
+		p.lasts = map[events.Bucket]int{}
+	}
+	p.lasts[b]++
+	p.mu.Unlock()
+	return p.Client.Last(ctx, b, key)
+}
+
+// reads counts the questions for the last record of a key.
+func (p *tap) reads(b events.Bucket) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lasts[b]
 }
 
 func (p *tap) tries() []events.Message {

@@ -14,7 +14,7 @@ func TestMessagesForPlayers(t *testing.T) {
 	families := map[string][]events.Code{
 		"refused": {
 			events.KillSwitch, events.TransportDown, events.LogFull, events.NotHere, events.AlreadyActive, events.AlreadyMoving,
-			events.BadRequest, events.AuthFailed, events.Disabled, events.LineFull,
+			events.BadRequest, events.AuthFailed, events.Disabled, events.LineFull, events.NoPermission,
 		},
 		"failed": {
 			events.ClientTooOld, events.RegionMissing, events.NoCandidate, events.AttemptsExhausted, events.MoveRefused, events.NotArrived,

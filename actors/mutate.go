@@ -65,13 +65,18 @@ func (d *Dispatcher) write(ctx context.Context, player events.PlayerID, c Comman
 		out, refusal, err = d.attempt(ctx, player, c, &last)
 		return err
 	}
-	wait := backoff.NewExponentialBackOff(backoff.WithInitialInterval(time.Millisecond),
-		backoff.WithMaxInterval(16*time.Millisecond), backoff.WithMultiplier(1.7), backoff.WithMaxElapsedTime(0))
-	err := backoff.Retry(try, backoff.WithContext(backoff.WithMaxRetries(wait, maxAttempts), ctx))
+	err := backoff.Retry(try, againAfterConflict(ctx))
 	if err != nil {
 		return landed{}, nil, fmt.Errorf("write %T for %s: %w", c, player, err)
 	}
 	return out, refusal, nil
+}
+
+// againAfterConflict is how often and how soon a decision that met another writer's is taken anew.
+func againAfterConflict(ctx context.Context) backoff.BackOff {
+	wait := backoff.NewExponentialBackOff(backoff.WithInitialInterval(time.Millisecond),
+		backoff.WithMaxInterval(16*time.Millisecond), backoff.WithMultiplier(1.7), backoff.WithMaxElapsedTime(0))
+	return backoff.WithContext(backoff.WithMaxRetries(wait, maxAttempts), ctx)
 }
 
 // writeFresh is write for a command that answers somebody else's question: a refusal counts

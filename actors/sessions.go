@@ -189,14 +189,19 @@ func (d *Dispatcher) writeOpened(ctx context.Context, h *held, wanted func(s pro
 		Holder: d.Source.ID, HolderIncarnation: d.Source.Incarnation, Kind: d.cfg.Kind, Server: h.Server,
 		Join: d.conns.joinOf(h), Name: h.Name, Protocol: h.Protocol,
 	}}
+	fresh := false
 	seq, ok := d.writeSession(ctx, h.player, func(s projections.Session, known bool) events.Fact {
 		if d.conns.ended(h) || !wanted(s, known) {
 			return nil
 		}
+		fresh = !known
 		return fact
 	})
 	if !ok {
 		return
+	}
+	if fresh {
+		d.noteSeen(h.player, h.Name, h.Server)
 	}
 	d.conns.mu.Lock()
 	h.number = seq

@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -82,8 +83,8 @@ func TestHomeInTheNetwork(t *testing.T) {
 	})
 }
 
-// TestPinByCommand: a server is named with its region; what is not a place is refused at
-// once, in words, and opens nothing.
+// TestPinByCommand: a server is named with its region, by who may; what is not a place is
+// refused at once, in words, and opens nothing.
 func TestPinByCommand(t *testing.T) {
 	chosen(t, actors.PolicyConfig{Kind: "fixed:b"}, func(r *rig) {
 		p := r.player("Steve", "e1", "a")
@@ -98,9 +99,16 @@ func TestPinByCommand(t *testing.T) {
 				return false
 			})
 		}
+		p.Ask("c:default")
+		r.until("refusal for want of a permission", 5*time.Second, func() bool {
+			return slices.Contains(p.Look().Texts, "You may not do that here (you lack rtp.servers.c).")
+		})
 		if s := r.observer().View().Player(p.ID); s.Active != nil || len(s.Done) > 0 {
 			t.Fatalf("a transfer was opened: %+v", s)
 		}
+		r.observer().SetPermissions(actors.NewPermissions(actors.PermissionsConfig{
+			Groups: []actors.PermissionGroup{{Grant: []string{"rtp.servers.*"}, Names: []string{"STEVE"}}},
+		}))
 		p.Ask(" c : default ")
 		r.completed(p, r.outcome(p, 20*time.Second), "c")
 		p.Ask("nowhere:default")
