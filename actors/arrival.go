@@ -255,7 +255,7 @@ func (b *Backend) place(ctx context.Context, l *life, p presence, a events.Arriv
 // reportPlaced repeats the report until a dispatcher has taken it or the transfer's own
 // deadline has passed.
 func (b *Backend) reportPlaced(ctx context.Context, l *life, q events.PlacedAsk) {
-	ctx, cancel := context.WithTimeout(ctx, b.timing.Placement)
+	ctx, cancel := context.WithTimeout(ctx, b.timing.Load().Placement)
 	defer cancel()
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		once, end := context.WithTimeout(ctx, 3*time.Second)

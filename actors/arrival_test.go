@@ -97,8 +97,8 @@ func TestArrivalReportRepeated(t *testing.T) {
 				if row.want != 0 && n.Load() != row.want {
 					t.Errorf("reported %d times, want %d", n.Load(), row.want)
 				}
-				if took := time.Since(start); took > s.timing.Placement+time.Second {
-					t.Errorf("gave up after %s, want about %s", took, s.timing.Placement)
+				if took := time.Since(start); took > s.timing.Load().Placement+time.Second {
+					t.Errorf("gave up after %s, want about %s", took, s.timing.Load().Placement)
 				}
 			})
 		})

@@ -232,7 +232,7 @@ func (d *Dispatcher) early(q events.ArrivedAsk, s Standing) events.ArrivedAnswer
 		return events.ArrivedAnswer{Code: events.NoPlace, Detail: "not claimed"}
 	}
 	d.work.add(q.Player)
-	return events.ArrivedAnswer{Code: events.WaitABit, WaitMs: (d.timing.ArrivalWindow / 8).Milliseconds(), Token: s.Active.Token}
+	return events.ArrivedAnswer{Code: events.WaitABit, WaitMs: (d.timing.Load().ArrivalWindow / 8).Milliseconds(), Token: s.Active.Token}
 }
 
 // promiseGone ends a transfer whose destination has lost the promise: the player is there,

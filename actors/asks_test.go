@@ -51,7 +51,7 @@ func TestAnswerArrived(t *testing.T) {
 				if a.Code == events.Place && (a.Token != tokenOne || a.At != reserved(1).At) {
 					t.Errorf("sent to %+v for %s", a.At, a.Token)
 				}
-				if a.Code == events.WaitABit && (a.WaitMs <= 0 || a.WaitMs > s.timing.ArrivalWindow.Milliseconds()) {
+				if a.Code == events.WaitABit && (a.WaitMs <= 0 || a.WaitMs > s.timing.Load().ArrivalWindow.Milliseconds()) {
 					t.Errorf("to wait %d ms", a.WaitMs)
 				}
 				phase := projections.Phase("")

@@ -46,7 +46,7 @@ type BackendConfig struct {
 type Backend struct {
 	cfg    BackendConfig
 	logger *slog.Logger
-	timing Timing
+	timing atomic.Pointer[Timing]
 	life   atomic.Pointer[life]
 
 	mu       sync.Mutex
@@ -107,10 +107,11 @@ func NewBackend(cfg BackendConfig) (*Backend, error) {
 	cfg.Regions = slices.Clone(cfg.Regions)
 	slices.SortFunc(cfg.Regions, func(a, b Region) int { return strings.Compare(a.Name, b.Name) })
 	b := &Backend{
-		cfg: cfg, timing: cfg.Timing.WithDefaults(), logger: cfg.Logger.With("backend", cfg.Source.ID),
+		cfg: cfg, logger: cfg.Logger.With("backend", cfg.Source.ID),
 		present: map[events.PlayerID]*presence{}, moves: map[events.PlayerID]*move{},
 		reborn: make(chan struct{}, 1), beatSoon: make(chan struct{}, 1),
 	}
+	b.SetTiming(cfg.Timing)
 	b.SetPace(cfg.Pace)
 	b.SetMessages(cfg.Messages)
 	return b, nil
@@ -209,6 +210,13 @@ func (b *Backend) serve(ctx context.Context, l *life) error {
 
 func refuseReserve(r *events.Refusal) events.ReserveAnswer {
 	return events.ReserveAnswer{Code: r.Code, Detail: r.Detail}
+}
+
+// SetTiming replaces the lengths of the deadlines: those of what begins from now on. It does
+// not block.
+func (b *Backend) SetTiming(t Timing) {
+	t = t.WithDefaults()
+	b.timing.Store(&t)
 }
 
 // SetPace changes how many places are given in a second. It does not block.

@@ -10,7 +10,7 @@ import (
 )
 
 // claimAndMove takes the token and sends the player. Whoever loses the claim stops here.
-func (d *Dispatcher) claimAndMove(ctx context.Context, s Standing) bool {
+func (d *Dispatcher) claimAndMove(ctx context.Context, s Standing, by Timing) bool {
 	t := *s.Active
 	done, refusal, err := d.write(ctx, t.Player, Claim{Token: t.Token, By: d.Source})
 	if err != nil || refusal != nil {
@@ -25,14 +25,14 @@ func (d *Dispatcher) claimAndMove(ctx context.Context, s Standing) bool {
 	s.Session.Server = claimed.From // as it was decided on, which may be later than s
 	q := d.moveAsk(t, s, done.seq)
 	q.FromIncarnation = claimed.FromIncarnation
-	return d.afterMove(ctx, s, q, d.askMove(ctx, claimed.From, q))
+	return d.afterMove(ctx, s, by, q, d.askMove(ctx, by, claimed.From, q))
 }
 
 // queryMove asks once more what became of a move that was not answered. An origin that has
 // not heard of the claim says so, and from then on refuses it: the player may be moved again.
-func (d *Dispatcher) queryMove(ctx context.Context, origin events.HostID, q events.MoveAsk) events.Answer {
+func (d *Dispatcher) queryMove(ctx context.Context, by Timing, origin events.HostID, q events.MoveAsk) events.Answer {
 	q.Query = true
-	return d.askMove(ctx, origin, q)
+	return d.askMove(ctx, by, origin, q)
 }
 
 func (d *Dispatcher) moveAsk(t projections.Transfer, s Standing, claim uint64) events.MoveAsk {
@@ -52,8 +52,8 @@ func (d *Dispatcher) moveAsk(t projections.Transfer, s Standing, claim uint64) e
 
 // askMove gives the origin's answer; a code of "" means that nobody knows, NO_ANSWER that
 // this request has reached nobody.
-func (d *Dispatcher) askMove(ctx context.Context, origin events.HostID, q events.MoveAsk) events.Answer {
-	ctx, cancel := context.WithTimeout(ctx, d.timing.MoveTimeout)
+func (d *Dispatcher) askMove(ctx context.Context, by Timing, origin events.HostID, q events.MoveAsk) events.Answer {
+	ctx, cancel := context.WithTimeout(ctx, by.MoveTimeout)
 	defer cancel()
 	answer, err := ask[events.Answer](ctx, d.Identity, d.bus, events.ToBackend(origin, events.VerbMove), q)
 	if errors.Is(err, events.ErrNobody) || errors.Is(err, ErrNotSent) {
@@ -66,25 +66,25 @@ func (d *Dispatcher) askMove(ctx context.Context, origin events.HostID, q events
 	return answer
 }
 
-func (d *Dispatcher) afterMove(ctx context.Context, s Standing, q events.MoveAsk, answer events.Answer) bool {
+func (d *Dispatcher) afterMove(ctx context.Context, s Standing, by Timing, q events.MoveAsk, answer events.Answer) bool {
 	t := *s.Active
 	switch answer.Code {
 	case events.Sent:
-		if d.arrives(ctx, t.Player, q.Token, d.timing.SentPause) {
+		if d.arrives(ctx, t.Player, q.Token, by.SentPause) {
 			return false
 		}
 		return d.recordMove(ctx, s, q, events.MoveSent)
 	case "", events.NotKnown:
-		return d.afterUnknown(ctx, s, q)
+		return d.afterUnknown(ctx, s, by, q)
 	default:
-		return d.moveRefused(ctx, s, q, answer)
+		return d.moveRefused(ctx, s, by, q, answer)
 	}
 }
 
 // moveRefused frees the token of a move that certainly did not happen.
-func (d *Dispatcher) moveRefused(ctx context.Context, s Standing, q events.MoveAsk, answer events.Answer) bool {
+func (d *Dispatcher) moveRefused(ctx context.Context, s Standing, by Timing, q events.MoveAsk, answer events.Answer) bool {
 	t := *s.Active
-	r := d.runs.get(t.ID, d.view.Fleet())
+	r := d.runs.get(t.ID, by, d.view.Fleet())
 	r.refusal = string(answer.Code)
 	if answer.Detail != "" {
 		r.refusal += ": " + answer.Detail
@@ -92,15 +92,15 @@ func (d *Dispatcher) moveRefused(ctx context.Context, s Standing, q events.MoveA
 	d.runs.refuse(t.ID, r.refusal)
 	released := d.finish(ctx, s, Release{Token: q.Token, Claim: q.Claim, Reason: events.MoveRefused, Detail: r.refusal})
 	if answer.Code == events.NotHere || answer.Code == events.NoAnswer {
-		d.awaitNews(ctx, s)
+		d.awaitNews(ctx, s, by)
 	}
 	return released
 }
 
 // awaitNews waits until the log shows what the origin knows already: that the player is not
 // there any more.
-func (d *Dispatcher) awaitNews(ctx context.Context, s Standing) {
-	ctx, cancel := context.WithTimeout(ctx, d.timing.Stale)
+func (d *Dispatcher) awaitNews(ctx context.Context, s Standing, by Timing) {
+	ctx, cancel := context.WithTimeout(ctx, by.Stale)
 	defer cancel()
 	d.wakeup.until(ctx, s.Active.Player, func() bool {
 		now, _ := d.view.Session(s.Active.Player)
@@ -121,16 +121,16 @@ func (d *Dispatcher) arrives(ctx context.Context, player events.PlayerID, token 
 // afterUnknown asks the origin once more what became of a move, and when nobody can say,
 // records just that. If the store is away the origin is asked again first: both are often
 // lost together.
-func (d *Dispatcher) afterUnknown(ctx context.Context, s Standing, q events.MoveAsk) bool {
+func (d *Dispatcher) afterUnknown(ctx context.Context, s Standing, by Timing, q events.MoveAsk) bool {
 	for {
 		if !d.view.Ready() && sleep(ctx, 200*time.Millisecond) {
 			continue
 		}
-		answer := d.queryMove(ctx, s.Session.Server, q)
+		answer := d.queryMove(ctx, by, s.Session.Server, q)
 		switch answer.Code {
 		case "", events.NotKnown, events.NoAnswer: // nobody there now says nothing of then
 		default:
-			return d.afterMove(ctx, s, q, answer)
+			return d.afterMove(ctx, s, by, q, answer)
 		}
 		done, err := d.recordOnce(ctx, s, q, events.MoveUnknown)
 		if err == nil || !sleep(ctx, 200*time.Millisecond) {
@@ -160,12 +160,12 @@ func (d *Dispatcher) recordOnce(ctx context.Context, s Standing, q events.MoveAs
 }
 
 // enquire asks the origin what became of a claim that somebody else left behind.
-func (d *Dispatcher) enquire(ctx context.Context, s Standing, reopen *Reopen) bool {
+func (d *Dispatcher) enquire(ctx context.Context, s Standing, by Timing, reopen *Reopen) bool {
 	t := *s.Active
 	q := events.MoveAsk{
 		Player: t.Player, Name: t.Request.Name, Token: t.Token, Claim: t.ClaimSeq, How: events.HowTransfer, FromIncarnation: t.Claim.FromIncarnation,
 	}
-	answer := d.queryMove(ctx, t.Claim.From, q)
+	answer := d.queryMove(ctx, by, t.Claim.From, q)
 	if reopen != nil {
 		if answer.Code != events.NotSent {
 			return false // it was sent, or nobody knows: the token's time decides

@@ -12,7 +12,7 @@ import (
 const minTransferProtocol = 766
 
 // dispatch chooses a destination and reserves there; without one the transfer is parked in line.
-func (d *Dispatcher) dispatch(ctx context.Context, s Standing) bool {
+func (d *Dispatcher) dispatch(ctx context.Context, s Standing, by Timing) bool {
 	t := *s.Active
 	defer d.line.dispatched(t.ID)
 	if s.Controls.Killed {
@@ -24,17 +24,17 @@ func (d *Dispatcher) dispatch(ctx context.Context, s Standing) bool {
 	if t.Facts >= events.MaxTransferFacts {
 		return d.finish(ctx, s, Fail{Transfer: t.ID, Code: events.AttemptsExhausted, In: openPhases})
 	}
-	if x := d.runs.refused(t.ID); x.count >= d.timing.MaxRetries {
+	if x := d.runs.refused(t.ID); x.count >= by.MaxRetries {
 		return d.finish(ctx, s, Fail{Transfer: t.ID, Code: events.MoveRefused, Detail: x.text, In: openPhases})
 	}
-	r := d.runs.get(t.ID, d.view.Fleet())
-	if r.attempts >= d.timing.MaxRetries {
+	r := d.runs.get(t.ID, by, d.view.Fleet())
+	if r.attempts >= r.timing.MaxRetries {
 		return d.afterRetries(ctx, s, r)
 	}
 	if t.Request.Bypass {
 		return d.dispatchBypass(ctx, s, r)
 	}
-	r.turn = d.turnOf(t)
+	r.turn = d.turnOf(t, r.timing)
 	won, decision, ok := d.reserveBest(ctx, s, r, false)
 	if !ok {
 		return false
@@ -60,7 +60,7 @@ func (d *Dispatcher) killed(ctx context.Context, s Standing) bool {
 // never waits.
 func (d *Dispatcher) dispatchBypass(ctx context.Context, s Standing, r *run) bool {
 	t := *s.Active
-	r.turn, r.fresh, r.until = d.boundOf(), true, d.Now().Add(d.timing.AttemptTimeout)
+	r.turn, r.fresh, r.until = d.boundOf(), true, d.Now().Add(r.timing.AttemptTimeout)
 	won, decision, ok := d.reserveBest(ctx, s, r, false)
 	if !ok || won {
 		return ok
@@ -130,7 +130,7 @@ func (d *Dispatcher) question(s Standing, r *run) question {
 	return question{
 		wish: s.Active.Request.Wish, protocol: s.Session.Protocol, home: s.Session.Server, last: lastPlace(s.Done),
 		exclude: d.runs.excluded(r, d.Now()), drained: s.Controls.IsDrained, pledged: d.view.Pledged,
-		memories: &d.memories, policy: *d.policy.Load(), turn: r.turn, fresh: r.fresh, now: d.Now(), stale: d.timing.Stale,
+		memories: &d.memories, policy: *d.policy.Load(), turn: r.turn, fresh: r.fresh, now: d.Now(), stale: r.timing.Stale,
 	}
 }
 
@@ -145,7 +145,7 @@ func (d *Dispatcher) reserveBest(ctx context.Context, s Standing, r *run, inLogi
 		}
 		d.notePick(ranked[0].backend.Server)
 		asked := d.Now()
-		answer, sig, code := d.askReserve(ctx, t, ranked[0])
+		answer, sig, code := d.askReserve(ctx, t, r.timing, ranked[0])
 		if code != events.Promised {
 			d.noteRefusal(r, ranked[0], answer, code)
 			continue
@@ -153,7 +153,7 @@ func (d *Dispatcher) reserveBest(ctx context.Context, s Standing, r *run, inLogi
 		r.attempts++
 		fact := events.Reserved{
 			Server: answer.Server, Incarnation: answer.Incarnation, Promise: answer.Promise, Region: answer.Region,
-			At: answer.At, TTLMs: d.timing.TTL.Milliseconds(), Answer: sig, Decision: decision,
+			At: answer.At, TTLMs: r.timing.TTL.Milliseconds(), Answer: sig, Decision: decision,
 		}
 		done, refusal, err := d.write(ctx, t.Player, Reserve{Transfer: t.ID, Fact: fact, By: d.Source, InLogin: inLogin})
 		if err != nil || refusal != nil {
@@ -163,7 +163,7 @@ func (d *Dispatcher) reserveBest(ctx context.Context, s Standing, r *run, inLogi
 			return false, decision, false
 		}
 		d.follow(t, done)
-		if d.Now().Sub(asked) > d.timing.TTLSlack {
+		if d.Now().Sub(asked) > r.timing.TTLSlack {
 			return false, decision, d.tooLate(ctx, t.Player, done)
 		}
 		return true, decision, true
@@ -172,12 +172,12 @@ func (d *Dispatcher) reserveBest(ctx context.Context, s Standing, r *run, inLogi
 }
 
 // askReserve asks one destination for a coordinate.
-func (d *Dispatcher) askReserve(ctx context.Context, t projections.Transfer, c choice) (answer events.ReserveAnswer, sig string, code events.Code) {
-	ctx, cancel := context.WithTimeout(ctx, d.timing.AttemptTimeout)
+func (d *Dispatcher) askReserve(ctx context.Context, t projections.Transfer, by Timing, c choice) (answer events.ReserveAnswer, sig string, code events.Code) {
+	ctx, cancel := context.WithTimeout(ctx, by.AttemptTimeout)
 	defer cancel()
 	answer, sig, err := askSigned[events.ReserveAnswer](ctx, d.Identity, d.bus, events.ToBackend(c.backend.Server, events.VerbReserve), events.ReserveAsk{
 		Player: t.Player, Name: t.Request.Name, Transfer: t.ID, Attempt: t.Attempts + 1, Place: t.Place,
-		Region: c.region, World: t.Request.Wish.World, TTLMs: d.timing.TTL.Milliseconds(), Incarnation: c.backend.Incarnation,
+		Region: c.region, World: t.Request.Wish.World, TTLMs: by.TTL.Milliseconds(), Incarnation: c.backend.Incarnation,
 		Fresh: t.Request.Bypass,
 	})
 	if err != nil {
@@ -201,6 +201,6 @@ func (d *Dispatcher) noteRefusal(r *run, c choice, answer events.ReserveAnswer, 
 		d.line.correct(projections.Spot{Server: server}, correction{beat: beat})
 	case events.Paced:
 	default:
-		d.runs.coolDown(server, d.Now().Add(d.timing.Cooldown))
+		d.runs.coolDown(server, d.Now().Add(r.timing.Cooldown))
 	}
 }

@@ -51,7 +51,6 @@ type Dispatcher struct {
 	log    Log
 	bus    Bus
 	logger *slog.Logger
-	timing Timing
 	jitter time.Duration
 	view   *projections.View
 	state  atomic.Pointer[events.HostState]
@@ -63,6 +62,7 @@ type Dispatcher struct {
 	runs   runs
 	count  counters
 
+	timing    atomic.Pointer[Timing]
 	policy    atomic.Pointer[Policy]
 	lineRules atomic.Pointer[LineRules]
 
@@ -98,7 +98,7 @@ func NewDispatcher(cfg DispatcherConfig) (*Dispatcher, error) {
 		cfg.Players = func() int { return 0 }
 	}
 	d := &Dispatcher{
-		Identity: cfg.Identity, cfg: cfg, log: cfg.Log, bus: cfg.Bus, timing: cfg.Timing.WithDefaults(),
+		Identity: cfg.Identity, cfg: cfg, log: cfg.Log, bus: cfg.Bus,
 		logger: cfg.Logger.With("dispatcher", cfg.Source.ID), jitter: jitterOf(cfg.Source),
 	}
 	d.work.init()
@@ -107,6 +107,7 @@ func NewDispatcher(cfg DispatcherConfig) (*Dispatcher, error) {
 	d.conns.init()
 	d.runs.init()
 	d.memories.init()
+	d.SetTiming(cfg.Timing)
 	d.SetPolicy(cfg.Policy)
 	d.SetLine(cfg.Line)
 	d.notices.init()
@@ -193,8 +194,6 @@ func (d *Dispatcher) changed(c projections.Change) {
 // sweep looks at every active transfer once per interval: deadlines, and whatever an event
 // could not start because this process was blind at the time.
 func (d *Dispatcher) sweep(ctx context.Context) error {
-	ticker := time.NewTicker(d.timing.Sweep)
-	defer ticker.Stop()
 	for {
 		for _, t := range d.view.Active() {
 			d.work.add(t.Player)
@@ -204,9 +203,7 @@ func (d *Dispatcher) sweep(ctx context.Context) error {
 		d.refreshSessions(ctx)
 		d.warnOfCollisions()
 		d.memories.keep(func(id events.HostID) bool { return d.view.Fleet().Backend(id) != nil })
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
+		if !sleep(ctx, d.timing.Load().Sweep) {
 			return ctx.Err()
 		}
 	}

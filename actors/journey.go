@@ -11,31 +11,32 @@ import (
 func (d *Dispatcher) attend(ctx context.Context, player events.PlayerID) {
 	for ctx.Err() == nil && d.view.Ready() {
 		s := d.standing(player)
-		if !d.carryOut(ctx, s, plan(s, d.watch())) {
+		if w := d.watch(); !d.carryOut(ctx, s, w.timing, plan(s, w)) {
 			return
 		}
 	}
 }
 
-// carryOut reports whether something was done that may ask for more.
-func (d *Dispatcher) carryOut(ctx context.Context, s Standing, a act) bool {
+// carryOut does what was planned by a timing. It reports whether something was done that may
+// ask for more.
+func (d *Dispatcher) carryOut(ctx context.Context, s Standing, by Timing, a act) bool {
 	switch a := a.(type) {
 	case idle:
 		return false
 	case dispatch:
 		if nowhere(s.Active.Request.Wish, d.view.Fleet()) {
-			return d.endNowhere(ctx, s)
+			return d.endNowhere(ctx, s, by)
 		}
 		if d.line.waits(s.Active.ID) {
 			return false // the line decides when it is this transfer's turn
 		}
-		return d.dispatch(ctx, s)
+		return d.dispatch(ctx, s, by)
 	case moveAct:
-		return d.claimAndMove(ctx, s)
+		return d.claimAndMove(ctx, s, by)
 	case do:
 		return d.finish(ctx, s, a.command)
 	case enquire:
-		return d.enquire(ctx, s, a.reopen)
+		return d.enquire(ctx, s, by, a.reopen)
 	}
 	return false
 }
@@ -59,10 +60,10 @@ func nowhere(w events.Wish, f *projections.Fleet) bool {
 }
 
 // endNowhere ends a transfer to a place that does not exist, or exists no longer.
-func (d *Dispatcher) endNowhere(ctx context.Context, s Standing) bool {
+func (d *Dispatcher) endNowhere(ctx context.Context, s Standing, by Timing) bool {
 	t := *s.Active
 	d.line.leave(t.ID)
-	_, decision := choose(d.question(s, &run{}), d.view.Fleet())
+	_, decision := choose(d.question(s, &run{timing: by}), d.view.Fleet())
 	return d.finish(ctx, s, Fail{Transfer: t.ID, Code: events.RegionMissing, Decision: &decision, In: openPhases})
 }
 
@@ -132,7 +133,7 @@ func (d *Dispatcher) tooLate(ctx context.Context, player events.PlayerID, done l
 func (d *Dispatcher) giveUp(before projections.Transfer, answer events.ReserveAnswer) {
 	attempt := before.Attempts + 1
 	d.background(func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, d.timing.TTL)
+		ctx, cancel := context.WithTimeout(ctx, d.timing.Load().TTL)
 		defer cancel()
 		ours := false
 		decided := d.wakeup.until(ctx, before.Player, func() bool {
@@ -152,7 +153,7 @@ func (d *Dispatcher) giveUp(before projections.Transfer, answer events.ReserveAn
 
 func (d *Dispatcher) releasePromise(server events.HostID, q events.ReleaseAsk) {
 	d.background(func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, d.timing.AttemptTimeout)
+		ctx, cancel := context.WithTimeout(ctx, d.timing.Load().AttemptTimeout)
 		defer cancel()
 		_, err := ask[events.Answer](ctx, d.Identity, d.bus, events.ToBackend(server, events.VerbRelease), q)
 		if err != nil {

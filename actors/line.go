@@ -199,7 +199,7 @@ func (d *Dispatcher) passLine(ctx context.Context) {
 	if len(waiting) == 0 {
 		return
 	}
-	t := d.newTurns(events.Wish{})
+	t := d.newTurns(events.Wish{}, d.watch())
 	var called []projections.InLine
 	first := map[events.TransferID]bool{}
 	d.view.InOrder(func(q projections.Queued) bool {

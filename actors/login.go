@@ -54,7 +54,7 @@ func (d *Dispatcher) byToken(ctx context.Context, l Login) (projections.Transfer
 		return projections.Transfer{}, false
 	}
 	var found projections.Transfer
-	hold, cancel := context.WithTimeout(ctx, d.timing.LoginHold)
+	hold, cancel := context.WithTimeout(ctx, d.timing.Load().LoginHold)
 	defer cancel()
 	known, spent, owner := false, false, l.Player
 	if _, held := d.view.Transfer(l.Token.Transfer); !held {
@@ -155,7 +155,7 @@ func (d *Dispatcher) nextInLogin(ctx context.Context, l Login, s Standing) Route
 	if s.Active == nil || !inPhases(s.Active.Phase, openPhases) {
 		return d.routePlain(l)
 	}
-	r := d.runs.get(s.Active.ID, d.view.Fleet())
+	r := d.runs.get(s.Active.ID, *d.timing.Load(), d.view.Fleet())
 	r.turn, r.fresh = nil, false // it was this player's turn once
 	for _, id := range l.Failed {
 		r.exclude[id] = events.Unreachable
@@ -178,7 +178,7 @@ func (d *Dispatcher) nextInLogin(ctx context.Context, l Login, s Standing) Route
 func (d *Dispatcher) routePlain(l Login) Route {
 	f := d.view.Fleet()
 	controls := d.view.Controls()
-	q := question{protocol: l.Protocol, now: d.Now(), stale: d.timing.Stale, drained: controls.IsDrained, exclude: map[events.HostID]events.Code{}}
+	q := question{protocol: l.Protocol, now: d.Now(), stale: d.timing.Load().Stale, drained: controls.IsDrained, exclude: map[events.HostID]events.Code{}}
 	for _, id := range l.Failed {
 		q.exclude[id] = events.Unreachable
 	}

@@ -26,7 +26,7 @@ const statePatience = time.Second
 // sure waits until this process knows that it was not replaced: somebody who slept finds
 // out by the next heartbeat.
 func (b *Backend) sure(ctx context.Context, l *life) bool {
-	for !l.standsSure(b.timing.Stale) {
+	for !l.standsSure(b.timing.Load().Stale) {
 		b.beatNow()
 		if !sleep(ctx, surePause) {
 			return false
@@ -90,7 +90,7 @@ func (b *Backend) forgetMoves() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for id, m := range b.moves {
-		if b.cfg.Now().Sub(m.began) > b.timing.TTL+keepIdle {
+		if b.cfg.Now().Sub(m.began) > b.timing.Load().TTL+keepIdle {
 			delete(b.moves, id)
 		}
 	}

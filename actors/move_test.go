@@ -281,9 +281,9 @@ func TestMoveOfAnotherLife(t *testing.T) {
 func TestMoveOfASleeper(t *testing.T) {
 	onSite(t, func(t *testing.T, ctx context.Context, s *site) {
 		s.comes()
-		long := time.Now().Add(-s.timing.Stale - time.Millisecond)
+		long := time.Now().Add(-s.timing.Load().Stale - time.Millisecond)
 		s.life.beaten.Store(&long)
-		once, cancel := context.WithTimeout(ctx, s.timing.MoveTimeout)
+		once, cancel := context.WithTimeout(ctx, s.timing.Load().MoveTimeout)
 		defer cancel()
 		if a := s.answerMove(once, s.life, moveFor(5)); a != (events.Answer{}) || s.ground.sends() != 0 {
 			t.Errorf("answer %+v, sent %d times; want silence", a, s.ground.sends())

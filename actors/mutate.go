@@ -218,8 +218,10 @@ func (d *Dispatcher) standing(player events.PlayerID) Standing {
 	return s
 }
 
-func (d *Dispatcher) watch() watch {
-	return watch{fleet: d.view.Fleet(), now: d.Now(), timing: d.timing, self: d.Source, jitter: d.jitter}
+func (d *Dispatcher) watch() watch { return d.watchBy(*d.timing.Load()) }
+
+func (d *Dispatcher) watchBy(t Timing) watch {
+	return watch{fleet: d.view.Fleet(), now: d.Now(), timing: t, self: d.Source, jitter: d.jitter}
 }
 
 // sleep waits, or tells that ctx ended first.

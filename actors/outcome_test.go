@@ -116,7 +116,7 @@ func TestSpentTokenThatIsNotHeld(t *testing.T) {
 		for player, want := range map[events.PlayerID]events.Code{steve: events.TokenSpent, events.OfflinePlayer("Alex"): events.TokenUnknown} {
 			began := time.Now()
 			s.Route(ctx, Login{Player: player, Name: "Steve", Token: tokenOne, Protocol: 767})
-			if took := time.Since(began); want == events.TokenSpent && took != 0 || want == events.TokenUnknown && took != s.timing.LoginHold {
+			if took := time.Since(began); want == events.TokenSpent && took != 0 || want == events.TokenUnknown && took != s.timing.Load().LoginHold {
 				t.Errorf("%s: held for %s", want, took)
 			}
 			synctest.Wait()

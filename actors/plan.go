@@ -8,7 +8,8 @@ import (
 	"github.com/landfall/landfall/projections"
 )
 
-// Timing holds the lengths of DESIGN's deadlines. The zero value of a field takes its default.
+// Timing holds the lengths of all deadlines. The zero value of a field takes its default. A
+// decision, and a dispatch with all its attempts, goes by one Timing from beginning to end.
 type Timing struct {
 	TTL            time.Duration // of a token, from `reserved`
 	TTLSlack       time.Duration // what others wait beyond it
@@ -53,6 +54,13 @@ func (t Timing) WithDefaults() Timing {
 		t.MaxRetries = 3
 	}
 	return t
+}
+
+// SetTiming replaces the lengths of the deadlines: those of decisions and dispatches that begin
+// from now on. It does not block.
+func (d *Dispatcher) SetTiming(t Timing) {
+	t = t.WithDefaults()
+	d.timing.Store(&t)
 }
 
 // turnStep is how long each rank waits for the one before it.

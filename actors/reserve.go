@@ -20,7 +20,7 @@ func (b *Backend) answerReserve(ctx context.Context, l *life, q events.ReserveAs
 		return b.notPromised(l, q.Region, refusal)
 	}
 	token := events.Token{Transfer: q.Transfer, Attempt: q.Attempt}
-	hold := time.Duration(q.TTLMs)*time.Millisecond + b.timing.TTLSlack
+	hold := time.Duration(q.TTLMs)*time.Millisecond + b.timing.Load().TTLSlack
 	player := Player{ID: q.Player, Name: q.Name}
 	if x := l.pool.renew(token, hold); x != nil {
 		b.cfg.World.Expect(player, hold)

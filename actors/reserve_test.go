@@ -14,7 +14,7 @@ import (
 // inTime is a request of somebody with a place in line, whose dispatcher waits as long as
 // dispatchers do.
 func (s *site) inTime(ctx context.Context, place uint64, change func(*events.ReserveAsk)) events.ReserveAnswer {
-	ctx, cancel := context.WithTimeout(ctx, s.timing.AttemptTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.timing.Load().AttemptTimeout)
 	defer cancel()
 	q := events.ReserveAsk{
 		Player: num[events.PlayerID](byte(place)), Name: "Somebody", Transfer: num[events.TransferID](byte(place)), Attempt: 1, Place: place,
@@ -50,7 +50,7 @@ func TestReserveAtAPace(t *testing.T) {
 		if s.life.pool.promises[events.Token{Transfer: num[events.TransferID](7), Attempt: 1}] == nil || early.Code != events.Promised {
 			t.Errorf("the next slot did not go to the lower place: %+v", early)
 		}
-		if took := time.Since(began); late.Code != events.Paced || took >= s.timing.AttemptTimeout || late.Kept != 1 {
+		if took := time.Since(began); late.Code != events.Paced || took >= s.timing.Load().AttemptTimeout || late.Kept != 1 {
 			t.Errorf("%+v after %s, want PACED before the dispatcher gives up", late, took)
 		}
 	})

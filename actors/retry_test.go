@@ -76,8 +76,8 @@ func TestRetryChain(t *testing.T) {
 		if won, ok := s.best(ctx); !won || !ok {
 			t.Fatalf("won %v, ok %v", won, ok)
 		}
-		if took := time.Since(began); took < s.timing.AttemptTimeout || took > s.timing.AttemptTimeout+time.Second {
-			t.Errorf("took %s: the silent one is given up after %s", took, s.timing.AttemptTimeout)
+		if took := time.Since(began); took < s.timing.Load().AttemptTimeout || took > s.timing.Load().AttemptTimeout+time.Second {
+			t.Errorf("took %s: the silent one is given up after %s", took, s.timing.Load().AttemptTimeout)
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -103,9 +103,9 @@ func TestRetryChain(t *testing.T) {
 // TestRetriesEnd: after maxRetries reservations that came to nothing a dispatch asks nobody any more.
 func TestRetriesEnd(t *testing.T) {
 	dispatching(t, func(t *testing.T, ctx context.Context, s *seer, q *quay) {
-		r := s.runs.get(first, s.view.Fleet())
-		r.attempts = s.timing.MaxRetries
-		s.dispatch(ctx, s.standing(steve))
+		r := s.runs.get(first, *s.timing.Load(), s.view.Fleet())
+		r.attempts = s.timing.Load().MaxRetries
+		s.dispatch(ctx, s.standing(steve), *s.timing.Load())
 		if q.asked != 0 {
 			t.Errorf("asked %d times after the last attempt", q.asked)
 		}

@@ -25,8 +25,9 @@ type refusal struct {
 	text  string // the last one
 }
 
-// run is one dispatch: up to MaxRetries attempts on one snapshot.
+// run is one dispatch: up to MaxRetries attempts by one timing on one snapshot.
 type run struct {
+	timing   Timing
 	snapshot *projections.Fleet
 	attempts int
 	exclude  map[events.HostID]events.Code
@@ -58,12 +59,12 @@ func (r *runs) refused(id events.TransferID) refusal {
 }
 
 // get gives the dispatch under way for a transfer, or begins one.
-func (r *runs) get(id events.TransferID, snapshot *projections.Fleet) *run {
+func (r *runs) get(id events.TransferID, by Timing, snapshot *projections.Fleet) *run {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	x, ok := r.byID[id]
 	if !ok {
-		x = &run{snapshot: snapshot, exclude: map[events.HostID]events.Code{}}
+		x = &run{timing: by, snapshot: snapshot, exclude: map[events.HostID]events.Code{}}
 		r.byID[id] = x
 	}
 	return x

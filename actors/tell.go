@@ -56,7 +56,7 @@ func (d *Dispatcher) tellHeld(ctx context.Context, q events.TellAsk, happened ti
 		case mine:
 		case !ok || !s.Open || s.Number != other.Number || d.watch().presumedDead(s.Holder, s.HolderIncarnation).yes:
 			other, since = s, d.Now()
-		case d.Now().Sub(since) > d.timing.Stale+time.Second:
+		case d.Now().Sub(since) > d.timing.Load().Stale+time.Second:
 			return
 		}
 		d.awaitSessionChange(ctx, q.Player, s)

@@ -47,17 +47,17 @@ type holder struct {
 
 // newTurns looks at what is kept now for a wish, or for any. While transfers are switched off
 // there is nothing.
-func (d *Dispatcher) newTurns(wish events.Wish) *turns {
-	t := &turns{watch: d.watch(), spent: map[asker]bool{}, gone: map[holder]bool{}}
-	t.silent = d.line.silentHeads(t.watch.now, d.silentAfter())
+func (d *Dispatcher) newTurns(wish events.Wish, w watch) *turns {
+	t := &turns{watch: w, spent: map[asker]bool{}, gone: map[holder]bool{}}
+	t.silent = d.line.silentHeads(w.now, w.timing.silentAfter())
 	controls := d.view.Controls()
 	if controls.Killed {
 		return t
 	}
-	q := question{drained: controls.IsDrained, now: t.watch.now, stale: d.timing.Stale}
-	cooling := d.runs.excluded(&run{}, t.watch.now)
-	most, fixed, want := d.window(), d.policy.Load().rules().fixed, projections.InLine{Wish: wish}
-	for _, b := range t.watch.fleet.Backends {
+	q := question{drained: controls.IsDrained, now: w.now, stale: w.timing.Stale}
+	cooling := d.runs.excluded(&run{}, w.now)
+	most, fixed, want := d.window(w.timing), d.policy.Load().rules().fixed, projections.InLine{Wish: wish}
+	for _, b := range w.fleet.Backends {
 		if refuseBackend(&q, b) != "" {
 			continue
 		}
@@ -82,17 +82,17 @@ func (d *Dispatcher) newTurns(wish events.Wish) *turns {
 
 // silentAfter is how long the first in line may go without being served although something
 // is kept: its dispatcher does not act.
-func (d *Dispatcher) silentAfter() time.Duration {
-	return 2*d.timing.AttemptTimeout + d.timing.Cooldown + time.Second
+func (t Timing) silentAfter() time.Duration {
+	return 2*t.AttemptTimeout + t.Cooldown + time.Second
 }
 
 // window is how many may ask one spot at once: no more than it gives while they wait.
-func (d *Dispatcher) window() int {
+func (d *Dispatcher) window(by Timing) int {
 	rate := d.lineRules.Load().DrainPerSecond
 	if rate <= 0 {
 		return math.MaxInt
 	}
-	return int(math.Ceil(max(rate, 1) + rate*d.timing.AttemptTimeout.Seconds()))
+	return int(math.Ceil(max(rate, 1) + rate*by.AttemptTimeout.Seconds()))
 }
 
 func (t *turns) ours(q projections.Queued) bool {
@@ -158,11 +158,11 @@ func (s *spot) fits(q projections.Queued) bool {
 
 // turnOf says where it is a transfer's turn to ask, now. It gives nil when nobody is before
 // it, or there is no line.
-func (d *Dispatcher) turnOf(p projections.Transfer) turn {
+func (d *Dispatcher) turnOf(p projections.Transfer, by Timing) turn {
 	if !d.lineRules.Load().Enabled || d.view.Ahead(p.Place) == 0 {
 		return nil
 	}
-	t := d.turnsBefore(p.Place, p.Request.Wish)
+	t := d.turnsBefore(p.Place, p.Request.Wish, d.watchBy(by))
 	open := make(map[projections.Spot]bool, len(t.spots))
 	for i := range t.spots {
 		open[t.spots[i].at] = t.spots[i].left > 0
@@ -176,8 +176,8 @@ func (d *Dispatcher) turnOf(p projections.Transfer) turn {
 }
 
 // turnsBefore is what is left for a wish when everybody before a place has taken one.
-func (d *Dispatcher) turnsBefore(place uint64, wish events.Wish) *turns {
-	t := d.newTurns(wish)
+func (d *Dispatcher) turnsBefore(place uint64, wish events.Wish, w watch) *turns {
+	t := d.newTurns(wish, w)
 	d.view.InOrder(func(q projections.Queued) bool {
 		if q.Place >= place || t.left == 0 {
 			return false
@@ -192,7 +192,7 @@ func (d *Dispatcher) turnsBefore(place uint64, wish events.Wish) *turns {
 
 // anyTurn tells that somebody would be served at once.
 func (d *Dispatcher) anyTurn(q projections.Queued) bool {
-	return d.turnsBefore(q.Place, q.Wish).open(q)
+	return d.turnsBefore(q.Place, q.Wish, d.watch()).open(q)
 }
 
 // boundOf says where a transfer that does not wait may ask: not where as many have passed

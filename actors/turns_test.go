@@ -53,7 +53,7 @@ func waiter(n byte, wish events.Wish, holder events.HostID, protocol int) projec
 
 // walk takes the waiters in order and tells of each whether it is the player's turn.
 func (q *queueTest) walk(list ...projections.Queued) (open []bool) {
-	turns := q.newTurns(events.Wish{})
+	turns := q.newTurns(events.Wish{}, q.watch())
 	for _, x := range list {
 		open = append(open, turns.open(x))
 		if turns.counts(x) {
@@ -103,7 +103,7 @@ func TestTurnsPassOver(t *testing.T) {
 		dead := waiter(3, any, "e2", 0) // e2 has not been heard of
 		q.wants(t, "absent", q.walk(gone, never, dead, waiter(4, any, "e1", 0)), true, true, true, true)
 		silent := waiter(5, any, "e1", 0)
-		q.line.noteHeads(q.Now().Add(-q.silentAfter()-1), map[events.TransferID]bool{silent.Transfer: true})
+		q.line.noteHeads(q.Now().Add(-q.timing.Load().silentAfter()-1), map[events.TransferID]bool{silent.Transfer: true})
 		q.wants(t, "a head that does not act", q.walk(silent, waiter(6, any, "e1", 0)), true, true)
 		q.line.noteHeads(q.Now(), map[events.TransferID]bool{})
 		q.wants(t, "a head no more", q.walk(silent, waiter(6, any, "e1", 0)), true, false)
@@ -117,7 +117,7 @@ func TestTurnsFollowAnswers(t *testing.T) {
 		east, west := waiter(1, events.Wish{Region: "east"}, "e1", 0), waiter(2, events.Wish{Region: "west"}, "e1", 0)
 		refused := func(code events.Code, kept int) {
 			c := choice{backend: q.view.Fleet().Backend("b"), region: "east"}
-			q.noteRefusal(q.runs.get(first, q.view.Fleet()), c, events.ReserveAnswer{Kept: kept}, code)
+			q.noteRefusal(q.runs.get(first, *q.timing.Load(), q.view.Fleet()), c, events.ReserveAnswer{Kept: kept}, code)
 			q.runs.end(first)
 		}
 		again := func() { q.beat(t, "b", q.view.Fleet().Backend("b").Seq, region("east", 2), region("west", 2)) }
@@ -132,12 +132,12 @@ func TestTurnsFollowAnswers(t *testing.T) {
 		again()
 		old := q.view.Fleet().Backend("b")
 		again()
-		q.noteRefusal(q.runs.get(first, q.view.Fleet()), choice{backend: old, region: "east"}, events.ReserveAnswer{}, events.WrongIncarnation)
+		q.noteRefusal(q.runs.get(first, *q.timing.Load(), q.view.Fleet()), choice{backend: old, region: "east"}, events.ReserveAnswer{}, events.WrongIncarnation)
 		q.runs.end(first)
 		q.wants(t, "an answer about an older heartbeat", q.walk(east, west), true, true)
 		refused(events.NotReady, 2)
 		q.wants(t, "a fault", q.walk(east, west), false, false)
-		passTime(q.timing.Cooldown)
+		passTime(q.timing.Load().Cooldown)
 		again()
 		q.wants(t, "cooled down", q.walk(east, west), true, true)
 

@@ -11,7 +11,7 @@ import (
 func (h *host) dispatcher(st *streams.Store, id events.HostID, kind events.SessionKind, players func() int) (*actors.Dispatcher, error) {
 	c := actors.DispatcherConfig{
 		Identity: h.identity(events.SourceKind(kind), id),
-		Log:      st, Bus: st, Logger: h.log, Timing: h.timing(), Kind: kind, Players: players, Version: buildInfo().Version,
+		Log:      st, Bus: st, Logger: h.log, Kind: kind, Players: players, Version: buildInfo().Version,
 		HeartbeatEvery: h.net.Heartbeat.IntervalMs.Duration(), Retention: h.net.Store.Retention,
 	}
 	if kind == events.KindDirect {
@@ -25,6 +25,7 @@ func (h *host) dispatcher(st *streams.Store, id events.HostID, kind events.Sessi
 		return nil, err
 	}
 	h.live.follow(func(now *changeable) {
+		d.SetTiming(timingOf(now.net))
 		d.SetPolicy(now.policy)
 		d.SetLine(lineOf(now.net))
 	})

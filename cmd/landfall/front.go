@@ -130,7 +130,7 @@ func (f *front) Status() edge.Status {
 		return s
 	}
 	for _, b := range d.View().Fleet().Backends {
-		if time.Since(b.Seen) < f.net.LoadBalancer.StaleAfterMs.Duration() {
+		if time.Since(b.Seen) < f.live.now().net.LoadBalancer.StaleAfterMs.Duration() {
 			s.Online += b.Players
 			s.Max += b.MaxPlayers
 		}

@@ -43,7 +43,7 @@ func openHost(config, id string, env func(string) string, log *slog.Logger) (*ho
 		return nil, err
 	}
 	h.warnOfNotYet(n.NotYet())
-	first, err := newChangeable(n)
+	first, err := newChangeable(n, n)
 	if err != nil {
 		return nil, err
 	}
@@ -135,8 +135,8 @@ func roleOf(n *network.Network, x network.Host) streams.Role {
 	return streams.RoleAuditor
 }
 
-func (h *host) timing() actors.Timing {
-	n := h.net
+// timingOf is how long network.yml wants everybody to wait.
+func timingOf(n *network.Network) actors.Timing {
 	return actors.Timing{
 		TTL:            n.Reservation.TTLSeconds.Duration(),
 		ClaimReanimate: n.Reservation.ClaimReanimateMs.Duration(),

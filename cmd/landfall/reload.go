@@ -18,13 +18,18 @@ import (
 // of network.yml that are marked live, and the texts for players. It is not changed after it
 // was made.
 type changeable struct {
-	net      *network.Network // of it the live keys alone
+	file     *network.Network // as it was read
+	net      *network.Network // the live keys of file over what this process was started with
 	messages actors.Messages
 	policy   actors.Policy
 }
 
-// newChangeable makes all of it or nothing.
-func newChangeable(n *network.Network) (*changeable, error) {
+// newChangeable makes all of it, for a process that was started with another file, or nothing.
+func newChangeable(started, file *network.Network) (*changeable, error) {
+	n, faults := started.TakeOn(file)
+	if len(faults) > 0 {
+		return nil, faults[0]
+	}
 	messages, err := readMessages(n.File(n.Messages))
 	if err != nil {
 		return nil, err
@@ -33,7 +38,7 @@ func newChangeable(n *network.Network) (*changeable, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &changeable{net: n, messages: messages, policy: policy}, nil
+	return &changeable{file: file, net: n, messages: messages, policy: policy}, nil
 }
 
 func (c *changeable) edgeTexts() edge.Texts {
@@ -102,13 +107,13 @@ func (h *host) reload(named map[string]network.Change) {
 		h.log.Error("configuration refused, nothing is changed", "error", oneLine(err), "faults", faults)
 		return
 	}
-	h.nameRestarts(network.Diff(h.net, next.net), named)
-	if !next.net.Enabled() {
+	h.nameRestarts(network.Diff(h.net, next.file), named)
+	if !next.file.Enabled() {
 		return // contradictions in it were not looked for
 	}
 	was := h.live.now()
 	h.live.adopt(next)
-	h.warnOfNotYet(without(next.net.NotYet(), was.net.NotYet()))
+	h.warnOfNotYet(without(next.file.NotYet(), was.file.NotYet()))
 	keys := adoptable(was, next)
 	if len(keys) == 0 {
 		h.log.Info("configuration read again, there is nothing to adopt")
@@ -123,7 +128,7 @@ func (h *host) readAgain() (*changeable, int, error) {
 	if len(faults) > 0 {
 		return nil, len(faults), faults[0]
 	}
-	next, err := newChangeable(n)
+	next, err := newChangeable(h.net, n)
 	return next, 1, err
 }
 

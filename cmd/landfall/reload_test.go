@@ -63,9 +63,13 @@ func TestReload(t *testing.T) {
 		{"policy", "loadBalancer: { policy: leastPlayers }\n", []string{`level=INFO msg="configuration adopted" keys=[loadBalancer.policy] policy=leastPlayers/`}},
 		{"terms and backends", "loadBalancer: { terms: { mspt: { weight: 2 } }, backends: { all: { weight: 2 } } }\n",
 			[]string{`level=INFO msg="configuration adopted" keys="[loadBalancer.backends.all loadBalancer.terms.mspt.weight]" policy=weighted/`}},
-		{"line", "line: { drainPerSecond: 2, maxAgeSeconds: 60 }\n", []string{
-			`level=WARN msg="this key needs a restart" key=line.maxAgeSeconds`,
-			`level=INFO msg="configuration adopted" keys=[line.drainPerSecond]`}},
+		{"line", "line: { drainPerSecond: 2, maxAgeSeconds: 60 }\nheartbeat: { intervalMs: 500 }\n", []string{
+			`level=WARN msg="this key needs a restart" key=heartbeat.intervalMs`,
+			`level=INFO msg="configuration adopted" keys="[line.drainPerSecond line.maxAgeSeconds]"`}},
+		{"deadlines", "loadBalancer: { moveTimeoutMs: 4000 }\nreservation: { ttlSeconds: 20, sweepIntervalMs: 100 }\n", []string{
+			`level=INFO msg="configuration adopted" keys="[loadBalancer.moveTimeoutMs reservation.sweepIntervalMs reservation.ttlSeconds]"`}},
+		{"a contradiction with what runs", "heartbeat: { intervalMs: 100 }\nloadBalancer: { staleAfterMs: 500 }\n", []string{
+			`level=ERROR msg="configuration refused, nothing is changed" error="loadBalancer.staleAfterMs: 500 is less than two heartbeats of heartbeat.intervalMs 1000`}},
 		{"command", "triggers: { command: { enabled: false } }\n", []string{`level=INFO msg="configuration adopted" keys=[triggers.command.enabled]`}},
 		{"restart", "heartbeat: { intervalMs: 500 }\n", []string{
 			`level=WARN msg="this key needs a restart" key=heartbeat.intervalMs change="heartbeat.intervalMs: 1000 -> 500"`,
@@ -227,8 +231,8 @@ func TestUpReloadsOnSIGHUP(t *testing.T) {
 		{"loadBalancer: { policy: leastPlayers }\n", [][]string{{"configuration adopted", "keys=[loadBalancer.policy]", "policy=leastPlayers/"}}},
 		{"loadBalancer: { policy: best }\n", [][]string{{"level=ERROR", "configuration refused", "network.yml:10: loadBalancer.policy", "faults=1"}}},
 		{"loadBalancer: { policy: leastPlayers }\nstore: {}\n", [][]string{{"configuration refused", "is given twice"}}},
-		{"loadBalancer: { policy: roundRobin }\nreservation: { ttlSeconds: 40 }\n", [][]string{
-			{"level=WARN", "needs a restart", "key=reservation.ttlSeconds", "30 -> 40"}, {"configuration adopted", "policy=roundRobin/"},
+		{"loadBalancer: { policy: roundRobin }\nheartbeat: { intervalMs: 900 }\n", [][]string{
+			{"level=WARN", "needs a restart", "key=heartbeat.intervalMs", "1000 -> 900"}, {"configuration adopted", "policy=roundRobin/"},
 		}},
 	} {
 		write(t, file, oneHost("127.0.0.1:1")+step.more)

@@ -31,7 +31,7 @@ func (h *host) sidecar(st *streams.Store) (*actors.Backend, error) {
 	h.log.Info("backend", "id", id, "rcon", x.RCON.Address, "advertise", x.Advertise, "public", x.PublicAddress, "regions", slices.Sorted(maps.Keys(x.Regions)))
 	b, err := actors.NewBackend(actors.BackendConfig{
 		Identity: h.identity(events.SourceBackend, events.HostID(id)),
-		Log:      st, Bus: st, World: world, Logger: h.log, Timing: h.timing(),
+		Log:      st, Bus: st, World: world, Logger: h.log,
 		Regions: regionsOf(x), Advertise: x.Advertise, Public: x.PublicAddress, Adapter: "rcon", Version: buildInfo().Version,
 		Allowed: allowedAddresses(h.net), HeartbeatEvery: h.net.Heartbeat.IntervalMs.Duration(),
 	})
@@ -39,6 +39,7 @@ func (h *host) sidecar(st *streams.Store) (*actors.Backend, error) {
 		return nil, err
 	}
 	h.live.follow(func(now *changeable) {
+		b.SetTiming(timingOf(now.net))
 		b.SetMessages(now.messages)
 		b.SetPace(now.net.Line.DrainPerSecond)
 	})

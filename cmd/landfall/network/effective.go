@@ -67,11 +67,15 @@ func (l *listing) open(s *schema, path string, v reflect.Value) {
 	if v.Len() == 0 && s.key != nil {
 		l.settings = append(l.settings, l.leaf(s.key, path, map[string]any{}))
 	}
-	names := v.MapKeys()
-	slices.SortFunc(names, func(a, b reflect.Value) int { return cmp.Compare(a.String(), b.String()) })
-	for _, name := range names {
+	for _, name := range sortedKeys(v) {
 		l.entry(s.any, join(path, name.String()), v.MapIndex(name))
 	}
+}
+
+func sortedKeys(m reflect.Value) []reflect.Value {
+	names := m.MapKeys()
+	slices.SortFunc(names, func(a, b reflect.Value) int { return cmp.Compare(a.String(), b.String()) })
+	return names
 }
 
 func (l *listing) entry(s *schema, path string, v reflect.Value) {

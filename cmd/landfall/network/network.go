@@ -24,6 +24,7 @@ type Network struct {
 	settings
 
 	file    string
+	data    []byte
 	checked *checker
 }
 
@@ -79,12 +80,17 @@ func inspect(file string, data []byte) (*Network, []*Error) {
 	if fault != nil {
 		return nil, []*Error{fault}
 	}
+	return inspectDocument(file, data, top)
+}
+
+// inspectDocument checks and completes what was read from data, or made of it.
+func inspectDocument(file string, data []byte, top *ast.MappingNode) (*Network, []*Error) {
 	c := &checker{file: file, places: map[string]place{}}
 	if c.value(root, "", top, 1); len(c.faults) > 0 {
 		return nil, c.faults
 	}
 	root.fill(top)
-	n := &Network{file: file, checked: c}
+	n := &Network{file: file, data: data, checked: c}
 	if err := yaml.NodeToValue(top, &n.settings, yaml.Strict()); err != nil {
 		return nil, []*Error{syntaxError(file, err)}
 	}
