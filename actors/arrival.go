@@ -74,7 +74,7 @@ func (b *Backend) Left(p Player, reason string) {
 func (b *Backend) Asked(p Player, where string) {
 	b.background(func(ctx context.Context) {
 		key, args := b.answerAsked(ctx, p, where)
-		if err := b.cfg.World.Tell(ctx, p, b.text(key, args)); err != nil {
+		if err := b.cfg.World.Tell(ctx, p, b.text(p, key, args)); err != nil {
 			b.logger.Warn("answer not shown", "player", p.ID, "error", err)
 		}
 	})
@@ -91,7 +91,7 @@ func (b *Backend) Cancelled(p Player) {
 		if a.Code == events.NotKnown {
 			key = "transfer.none"
 		}
-		if err := b.cfg.World.Tell(ctx, p, b.text(key, args)); err != nil {
+		if err := b.cfg.World.Tell(ctx, p, b.text(p, key, args)); err != nil {
 			b.logger.Warn("answer not shown", "player", p.ID, "error", err)
 		}
 	})
@@ -203,7 +203,7 @@ func (b *Backend) arrive(ctx context.Context, p presence) {
 			return
 		case len(held) > 0 && !toldWaiting:
 			toldWaiting = true
-			_ = b.cfg.World.Tell(ctx, p.Player, b.text("transfer.unconfirmed", nil))
+			_ = b.cfg.World.Tell(ctx, p.Player, b.text(p.Player, "transfer.unconfirmed", nil))
 		}
 		if !sleep(ctx, pause) {
 			return
@@ -248,7 +248,7 @@ func (b *Backend) place(ctx context.Context, l *life, p presence, a events.Arriv
 	l.pool.settle(a.Token)
 	b.forget(a.At)
 	if err == nil {
-		_ = b.cfg.World.Tell(ctx, p.Player, b.text("transfer.arrived", nil))
+		_ = b.cfg.World.Tell(ctx, p.Player, b.text(p.Player, "transfer.arrived", nil))
 	}
 }
 

@@ -47,7 +47,7 @@ func TestArrivalPlaced(t *testing.T) {
 		if n := s.Tally(); n.Placed != 1 || n.Promised != 0 || s.life.pool.outstanding() != 0 || len(s.ground.forgot) != 1 {
 			t.Errorf("coordinates %+v, %d outstanding, %d let go", n, s.life.pool.outstanding(), len(s.ground.forgot))
 		}
-		if texts := s.ground.texts(); len(texts) != 1 || texts[0] != s.cfg.Messages["transfer.arrived"] {
+		if texts := s.ground.texts(); len(texts) != 1 || texts[0] != ShippedMessages()["transfer.arrived"] {
 			t.Errorf("told %q", texts)
 		}
 	})
@@ -164,7 +164,7 @@ func TestArrivalNobodyReachable(t *testing.T) {
 				go func() { s.arrive(ctx, p); close(done) }()
 				time.Sleep(10 * time.Second)
 				synctest.Wait()
-				if texts := s.ground.texts(); len(texts) != 1 || texts[0] != s.cfg.Messages["transfer.unconfirmed"] {
+				if texts := s.ground.texts(); len(texts) != 1 || texts[0] != ShippedMessages()["transfer.unconfirmed"] {
 					t.Fatalf("told %q, want once", texts)
 				}
 				away.Store(false)

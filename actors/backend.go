@@ -31,7 +31,7 @@ type BackendConfig struct {
 	Public    string // host:port that clients dial in a network without a front
 	Adapter   string // what stands behind World
 	Version   string
-	Messages  Messages
+	Messages  Languages
 	// Pace is how many places are given in a second to those who wait in line; up to a
 	// second's worth at once. 0: as many as are asked for.
 	Pace float64
@@ -58,7 +58,7 @@ type Backend struct {
 	reborn   chan struct{} // the game server was restarted: a new life begins
 	leaving  atomic.Bool
 	paced    atomic.Uint64 // bits of the pace
-	messages atomic.Pointer[Messages]
+	messages atomic.Pointer[Languages]
 	tasks    tasks
 	beatSoon chan struct{}
 	beaten   beaten // of the lives before this one; one life runs at a time
@@ -99,7 +99,7 @@ func NewBackend(cfg BackendConfig) (*Backend, error) {
 		cfg.HeartbeatEvery = time.Second
 	}
 	if cfg.Messages == nil {
-		cfg.Messages = ShippedMessages()
+		cfg.Messages = ShippedLanguages()
 	}
 	if cfg.Allowed == nil {
 		cfg.Allowed = func(string) bool { return true }
@@ -230,11 +230,11 @@ func (b *Backend) SetPace(perSecond float64) {
 func (b *Backend) pace() float64 { return math.Float64frombits(b.paced.Load()) }
 
 // SetMessages replaces the texts for players: those said from now on follow it. It does not block.
-func (b *Backend) SetMessages(m Messages) { b.messages.Store(&m) }
+func (b *Backend) SetMessages(l Languages) { b.messages.Store(&l) }
 
 // text renders a message for a player.
-func (b *Backend) text(key string, args []events.Arg) string {
-	return b.messages.Load().Text(key, args)
+func (b *Backend) text(p Player, key string, args []events.Arg) string {
+	return b.messages.Load().In(p.Locale).Text(key, args)
 }
 
 // Leave makes the next heartbeats say SHUTTING_DOWN.

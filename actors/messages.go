@@ -4,6 +4,7 @@ import (
 	_ "embed" // the shipped message file
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -43,20 +44,59 @@ func (m Messages) With(other Messages) Messages {
 	return out
 }
 
+// placeholders are the arguments that come with a message: those of its key, else those of
+// the family of its key.
+var placeholders = map[string][]string{
+	"transfer":          {},
+	"transfer.active":   {"state"},
+	"transfer.position": {"eta", "position"},
+	"refused":           {"code", "detail"},
+	"failed":            {"code", "detail", "region", "server"},
+	"token":             {"code"},
+	"login":             {},
+	"status":            {"network"},
+	"length":            {"n"},
+	"length.unknown":    {},
+
+	"refused.COOLDOWN":      {"code", "detail", "wait"},
+	"refused.LIMIT_REACHED": {"code", "detail", "wait"},
+}
+
+// Placeholders gives the arguments that come with a message, by name.
+func Placeholders(key string) []string {
+	if own, ok := placeholders[key]; ok {
+		return own
+	}
+	family, _, _ := strings.Cut(key, ".")
+	return placeholders[family]
+}
+
 // Text renders a message. An unknown key of a family ("failed.X") falls back to the
-// family's own text ("failed"), which names the code.
+// family's own text ("failed"), which names the code. An argument that did not come is empty,
+// or a length that nobody knows.
 func (m Messages) Text(key string, args []events.Arg) string {
 	text, ok := m[key]
+	family, code, _ := strings.Cut(key, ".")
 	if !ok {
-		family, code, _ := strings.Cut(key, ".")
-		text, ok = m[family]
-		if !ok {
+		if text, ok = m[family]; !ok {
 			return key
 		}
-		text = strings.ReplaceAll(text, "{code}", code)
 	}
+	args = append(slices.Clone(args), events.Arg{Name: "code", Value: code})
+	for _, name := range Placeholders(key) {
+		args = append(args, events.Arg{Name: name})
+	}
+	pairs := make([]string, 0, 2*len(args))
 	for _, a := range args {
-		text = strings.ReplaceAll(text, "{"+a.Name+"}", a.Value)
+		pairs = append(pairs, "{"+a.Name+"}", m.value(a))
 	}
-	return text
+	return strings.NewReplacer(pairs...).Replace(text) // the first of a name holds
+}
+
+// value is an argument as a player reads it.
+func (m Messages) value(a events.Arg) string {
+	if slices.Contains(lengths, a.Name) {
+		return m.length(a.Value)
+	}
+	return a.Value
 }

@@ -2,7 +2,6 @@ package actors
 
 import (
 	"context"
-	"math"
 	"slices"
 	"strconv"
 	"sync"
@@ -134,26 +133,10 @@ func (d *Dispatcher) tellPositions(server events.HostID, batch []news) {
 		for _, x := range batch {
 			eta, known := d.view.ETA(x.Wish, x.position, d.Now())
 			if d.tellAt(ctx, x.Session, x.Player, "transfer.position", []events.Arg{
-				{Name: "eta", Value: etaText(eta, known)}, {Name: "position", Value: strconv.Itoa(x.position)},
+				lengthArg("eta", eta, known), {Name: "position", Value: strconv.Itoa(x.position)},
 			}) {
 				d.count.told.Add(1)
 			}
 		}
 	})
-}
-
-// etaText is a wait as a player reads it: no more exact than it can be known.
-func etaText(eta time.Duration, known bool) string {
-	round := func(v float64, to int) string { return strconv.Itoa(max(int(math.Ceil(v/float64(to))), 1) * to) }
-	switch {
-	case !known:
-		return "unknown"
-	case eta <= 10*time.Second:
-		return round(eta.Seconds(), 1) + " s"
-	case eta <= time.Minute:
-		return round(eta.Seconds(), 5) + " s"
-	case eta <= 2*time.Hour:
-		return round(eta.Minutes(), 1) + " min"
-	}
-	return round(eta.Hours(), 1) + " h"
 }

@@ -74,6 +74,9 @@ type Player struct {
 	ID       events.PlayerID
 	Name     string
 	NativeID string
+	// Locale is the language the player reads, as in BCP 47 (pt-BR) or as Minecraft has it
+	// (pt_br). Empty: the server cannot tell.
+	Locale string
 }
 
 // Health is what a game server tells about itself. Nil means not measured.

@@ -168,7 +168,11 @@ func (b *Backend) answerTell(ctx context.Context, q events.TellAsk) events.Answe
 	if !ok {
 		return events.Answer{Code: events.NotHere}
 	}
-	if err := b.cfg.World.Tell(ctx, p.Player, b.text(q.Message, q.Args)); err != nil {
+	reader := p.Player
+	if q.Locale != "" {
+		reader.Locale = q.Locale
+	}
+	if err := b.cfg.World.Tell(ctx, p.Player, b.text(reader, q.Message, q.Args)); err != nil {
 		return events.Answer{Code: events.NotReady, Detail: err.Error()}
 	}
 	return events.Answer{Code: events.OK}

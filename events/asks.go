@@ -69,10 +69,13 @@ type (
 		Name    string   `msgpack:"name" json:"name"`
 		Message string   `msgpack:"message" json:"message"` // key of the message file
 		Args    []Arg    `msgpack:"args" json:"args"`       // sorted by name
-		Locale  string   `msgpack:"locale,omitempty" json:"locale,omitempty"`
+		// Locale is the language to say it in, such as pt-BR or pt_br; absent: the one the
+		// backend knows the player to read.
+		Locale string `msgpack:"locale,omitempty" json:"locale,omitempty"`
 	}
 
-	// Arg fills one placeholder of a message.
+	// Arg fills one placeholder of a message. The placeholders eta and wait are lengths of time:
+	// whole seconds, or empty when nobody knows.
 	Arg struct {
 		Name  string `msgpack:"k" json:"name"`
 		Value string `msgpack:"v" json:"value"`

@@ -312,7 +312,7 @@ func (c *chaos) checkTold(l *ledger) {
 		}
 		key := "failed." + string(e.code)
 		told := slices.ContainsFunc(p.History(), func(m sim.Moment) bool {
-			return m.Text != "" && !m.At.Before(e.at) && m.At.Sub(e.at) <= tellWindow+5*time.Second && matches(m.Text, messages.Text(key, nil))
+			return m.Text != "" && !m.At.Before(e.at) && m.At.Sub(e.at) <= tellWindow+5*time.Second && matches(m.Text, expand(key))
 		})
 		if !told {
 			c.blame([]events.PlayerID{e.player}, "%s was not told of %s at %.3f", p.Name, e.code, e.at.Sub(c.began).Seconds())

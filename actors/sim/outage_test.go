@@ -246,7 +246,7 @@ func TestUnknownRegionWhileAServerIsAway(t *testing.T) {
 		s.c.Kill()
 		s.pass(2 * time.Second)
 		s.player.Ask("atlantis")
-		s.ended(s.player, s.outcome(s.player, forever), projections.Failed, events.RegionMissing, messages.Text("failed.REGION_MISSING", nil))
+		s.ended(s.player, s.outcome(s.player, forever), projections.Failed, events.RegionMissing, expand("failed.REGION_MISSING"))
 	})
 }
 
@@ -262,7 +262,7 @@ func TestToldElsewhere(t *testing.T) {
 		if at := s.player.Look().Server; at == "a" {
 			t.Fatal("the player is still on a")
 		}
-		s.ended(s.player, got, projections.Failed, events.RegionMissing, messages.Text("failed.REGION_MISSING", nil))
+		s.ended(s.player, got, projections.Failed, events.RegionMissing, expand("failed.REGION_MISSING"))
 	})
 }
 
@@ -346,7 +346,6 @@ func (s *scene) reads(key string) {
 }
 
 // expand is a message without its arguments, up to the first placeholder.
-func expand(key string) string { return messages.Text(key, nil) }
 
 func has(texts []string, want string) bool {
 	for _, text := range texts {

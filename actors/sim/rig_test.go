@@ -293,6 +293,15 @@ func (r *rig) ended(c *sim.Client, t projections.Transfer, phase projections.Pha
 
 var messages = actors.ShippedMessages()
 
+// expand is the text of a message with its placeholders open, for matches.
+func expand(key string) string {
+	if text, ok := messages[key]; ok {
+		return text
+	}
+	family, code, _ := strings.Cut(key, ".")
+	return strings.ReplaceAll(messages[family], "{code}", code)
+}
+
 // operator writes a decision into control.
 func (r *rig) operator(key string, prev uint64, f events.Fact) uint64 {
 	r.t.Helper()

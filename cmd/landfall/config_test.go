@@ -46,8 +46,14 @@ hosts:
   proxy-1: { edges: [ { listen: ":25565" } ] }
   survival-1: { rcon: { address: "10.0.0.5:25576", passwordFile: rcon.secret } }
 `,
-	"words.yml": "network: { name: my-network, enabled: true }\nmessages: texts.yml\n",
-	"texts.yml": "- hello\n",
+	"words.yml":        "network: { name: my-network, enabled: true }\nmessages: texts.yml\n",
+	"texts.yml":        "- hello\n",
+	"languages.yml":    "network: { name: my-network, enabled: true }\nmessages: talk.yml\n",
+	"talk.yml":         "transfer.arrived: hello\n" + `failed.NO_CANDIDAT: "full"` + "\n" + `transfer.position: "number {positon} of {total}"` + "\n",
+	"talk.de.yml":      `login.none: "kein Platz für {player}"` + "\nrefused.KILL_SWITCH:\n",
+	"talk.pt-BR.yml":   `transfer.active: "{state"` + "\n",
+	"talk.pt_br.yml":   "",
+	"talk.deutsch.yml": "",
 	"tuned.yml": `network: { name: my-network, enabled: true }
 store: { carrier: proxy-1, url: "nats://127.0.0.1:4222" }
 heartbeat: { intervalMs: 500 }
@@ -96,7 +102,7 @@ func typedAmong(t *testing.T, got *transcript, commands ...string) {
 func TestConfigCheck(t *testing.T) {
 	var got transcript
 	typedAmong(t, &got,
-		"check", "check direct.yml", "check alone.yml", "check off.yml", "check typos.yml", "check contradictions.yml", "check words.yml", "check none.yml",
+		"check", "check direct.yml", "check alone.yml", "check off.yml", "check typos.yml", "check contradictions.yml", "check words.yml", "check languages.yml", "check none.yml",
 		"check --id survival-1", "check --id hub", "check --id nobody", "check --json", "check typos.yml --json", "check a.yml b.yml",
 	)
 	got.matches(t, "config-check")

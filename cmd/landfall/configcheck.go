@@ -97,8 +97,9 @@ func (v *examination) look(n *network.Network, id string, env func(string) strin
 	for _, host := range slices.Sorted(maps.Keys(n.Hosts)) {
 		v.Hosts = append(v.Hosts, hostRow{host, rolesOf(n, host)})
 	}
-	if _, err := readMessages(n.File(n.Messages)); err != nil {
-		v.problem(err)
+	_, err := readMessages(n.File(n.Messages))
+	for _, fault := range single(err) {
+		v.problem(fault)
 	}
 	if !v.Enabled {
 		v.Warnings = append(v.Warnings, v.about("network.enabled", "false: a host opens nothing, and contradictions are not looked for"))

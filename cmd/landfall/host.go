@@ -1,10 +1,7 @@
 package main
 
 import (
-	"errors"
-	"io/fs"
 	"log/slog"
-	"os"
 	"time"
 
 	"github.com/google/uuid"
@@ -49,24 +46,6 @@ func openHost(config, id string, env func(string) string, log *slog.Logger) (*ho
 	}
 	h.live = newLive(first)
 	return h, nil
-}
-
-// readMessages gives the texts for players: the shipped ones, and the operator's over them.
-// The file need not exist.
-func readMessages(path string) (actors.Messages, error) {
-	shipped := actors.ShippedMessages()
-	data, err := os.ReadFile(path) //nolint:gosec // the operator names the file
-	if path == "" || errors.Is(err, fs.ErrNotExist) {
-		return shipped, nil
-	}
-	if err != nil {
-		return nil, &network.Error{File: path, Msg: "cannot be read: " + err.Error()}
-	}
-	own, err := actors.ParseMessages(data)
-	if err != nil {
-		return nil, network.FileError(path, "want a flat list of key: text", err)
-	}
-	return shipped.With(own), nil
 }
 
 // unlock reads the secret, without which nothing can be signed or believed.

@@ -93,6 +93,22 @@ func oneLine(err error) string {
 	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }
 
+// single are the errors that were joined into one.
+func single(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	switch {
+	case err == nil:
+		return nil
+	case !ok:
+		return []error{err}
+	}
+	var out []error
+	for _, e := range joined.Unwrap() {
+		out = append(out, single(e)...)
+	}
+	return out
+}
+
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "landfall",

@@ -20,7 +20,7 @@ import (
 type changeable struct {
 	file     *network.Network // as it was read
 	net      *network.Network // the live keys of file over what this process was started with
-	messages actors.Messages
+	messages actors.Languages
 	policy   actors.Policy
 }
 
@@ -42,7 +42,7 @@ func newChangeable(started, file *network.Network) (*changeable, error) {
 }
 
 func (c *changeable) edgeTexts() edge.Texts {
-	text := func(key string) string { return c.messages.Text(key, nil) }
+	text := func(key string) string { return c.messages.In("").Text(key, nil) }
 	return edge.Texts{
 		Unreachable: text("login.unreachable"), Slow: text("login.slow"), Stopping: text("login.stopping"),
 		Cut: text("login.cut"), BadName: text("login.name"),
@@ -66,7 +66,9 @@ func newLive(first *changeable) *live {
 
 func (l *live) now() *changeable { return l.current.Load() }
 
-func (l *live) text(key string, args []events.Arg) string { return l.now().messages.Text(key, args) }
+func (l *live) text(key string, args []events.Arg) string {
+	return l.now().messages.In("").Text(key, args)
+}
 
 // follow hands f what holds now, and each change until the process ends. f must not block.
 func (l *live) follow(f func(*changeable)) {
@@ -129,7 +131,10 @@ func (h *host) readAgain() (*changeable, int, error) {
 		return nil, len(faults), faults[0]
 	}
 	next, err := newChangeable(h.net, n)
-	return next, 1, err
+	if all := single(err); len(all) > 0 {
+		return nil, len(all), all[0]
+	}
+	return next, 0, nil
 }
 
 // adoptable lists the live keys in which two configurations differ.
@@ -140,7 +145,7 @@ func adoptable(was, next *changeable) []string {
 			keys = append(keys, c.Key)
 		}
 	}
-	if !maps.Equal(was.messages, next.messages) && !slices.Contains(keys, "messages") {
+	if !maps.EqualFunc(was.messages, next.messages, maps.Equal[actors.Messages, actors.Messages]) && !slices.Contains(keys, "messages") {
 		keys = append(keys, "messages")
 	}
 	return keys

@@ -124,14 +124,14 @@ func TestRestartsAreNamedOnce(t *testing.T) {
 // TestMessagesAreReloaded with the rest or not at all.
 func TestMessagesAreReloaded(t *testing.T) {
 	r := newReloaded(t)
-	var heard []actors.Messages
+	var heard []actors.Languages
 	r.live.follow(func(c *changeable) { heard = append(heard, c.messages) })
 	file := filepath.Join(r.dir, "messages.yml")
 	write(t, file, "login.down: gone fishing\n")
 	if got := r.says(t); len(got) != 1 || !strings.Contains(got[0], "keys=[messages]") {
 		t.Errorf("%q", got)
 	}
-	if got := r.live.text("login.down", nil); got != "gone fishing" || heard[len(heard)-1]["login.down"] != got || len(heard) != 2 {
+	if got := r.live.text("login.down", nil); got != "gone fishing" || heard[len(heard)-1][""]["login.down"] != got || len(heard) != 2 {
 		t.Errorf("login.down is %q, followers heard %d times", got, len(heard))
 	}
 	write(t, file, "- one\n")
@@ -139,7 +139,7 @@ func TestMessagesAreReloaded(t *testing.T) {
 	if got := r.says(t); len(got) != 1 || !containsAll(got[0], []string{"level=ERROR", "messages.yml:1: want a flat list of key: text"}) {
 		t.Errorf("%q", got)
 	}
-	if now := r.live.now(); now.net.LoadBalancer.Policy != "weighted" || now.messages["login.down"] != "gone fishing" || len(heard) != 2 {
+	if now := r.live.now(); now.net.LoadBalancer.Policy != "weighted" || now.messages[""]["login.down"] != "gone fishing" || len(heard) != 2 {
 		t.Error("half of a configuration was adopted")
 	}
 }
@@ -170,7 +170,7 @@ func TestFollowersHearChangesInOrder(t *testing.T) {
 	l.follow(func(c *changeable) { first = append(first, c) })
 	l.follow(func(c *changeable) { second = append(second, c) })
 	for range 3 {
-		l.adopt(&changeable{messages: actors.Messages{}})
+		l.adopt(&changeable{messages: actors.Languages{}})
 	}
 	if !slices.Equal(first, second) || len(first) != 4 || first[3] != l.now() {
 		t.Errorf("one heard %d changes, another %d", len(first), len(second))

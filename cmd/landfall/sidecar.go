@@ -154,7 +154,7 @@ func (e switchedEvents) Asked(p actors.Player, command string) {
 		e.WorldEvents.Asked(p, command)
 		return
 	}
-	refusal := now.messages.Text("refused."+string(events.Disabled), nil)
+	refusal := now.messages.In(p.Locale).Text("refused."+string(events.Disabled), nil)
 	if err := e.world.Tell(e.ctx, p, refusal); err != nil && !errors.Is(err, context.Canceled) {
 		e.world.log.Warn("answer not shown", "player", p.ID, "error", err)
 	}

@@ -144,7 +144,7 @@ var keys = []Key{
 	{Path: "security.tls.ca", Kind: Path, Default: `""`, Doc: "authority that signed the others'"},
 
 	{Path: "telemetry.otlp", Kind: Text, Default: `""`, Doc: "endpoint for traces"},
-	{Path: "messages", Kind: Path, Default: "messages.yml", Live: true, Doc: "file of the texts that players read"},
+	{Path: "messages", Kind: Path, Default: "messages.yml", Live: true, Doc: "file of the texts that players read; translations lie beside it as messages.<locale>.yml, see messages.md"},
 
 	{Path: "hosts.<id>.api", Kind: Address, Default: `""`, Sample: true, Doc: "listener of the HTTP API"},
 	{Path: "hosts.<id>.creds", Kind: Path, Default: `""`, Doc: "this host's own key"},

@@ -136,13 +136,6 @@ func syntaxError(file string, err error) *Error {
 	return e
 }
 
-// FileError makes an Error of what the YAML library says of another file that the operator wrote.
-func FileError(file, want string, err error) error {
-	e := syntaxError(file, err)
-	e.Msg = want + ": " + strings.TrimPrefix(e.Msg, "not YAML: ")
-	return e
-}
-
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
 	return line
