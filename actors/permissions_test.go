@@ -1,7 +1,10 @@
 package actors
 
 import (
+	"os"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/landfall/landfall/events"
@@ -76,5 +79,27 @@ func TestWishNodes(t *testing.T) {
 		if got := wishNodes(wish); !slices.Equal(got, want) {
 			t.Errorf("%+v takes %v, want %v", wish, got, want)
 		}
+	}
+}
+
+// TestThePermissionsPage: docs/permissions.md lists the nodes, and who has them when nobody says otherwise.
+func TestThePermissionsPage(t *testing.T) {
+	page, err := os.ReadFile("../docs/permissions.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `(rtp[^`]*)` \\|.*\\| (yes|no) \\|$").FindAllStringSubmatch(string(page), -1) {
+		told[strings.NewReplacer("<region>", "x", "<server>", "x").Replace(row[1])] = row[2]
+	}
+	nodes := []string{NodeUse, RegionNode("x"), ServerNode("x"), NodeUnqueued, NodeNoCooldown, NodeFirstJoin, NodeJoin}
+	for _, node := range nodes {
+		want := map[bool]string{true: "yes", false: "no"}[(*Permissions)(nil).Permitted(steve, "", node)]
+		if told[node] != want {
+			t.Errorf("%s: the page says %q, the program %q", node, told[node], want)
+		}
+	}
+	if len(told) != len(nodes) {
+		t.Errorf("the page lists %d nodes, there are %d", len(told), len(nodes))
 	}
 }

@@ -99,6 +99,7 @@ func TestPinByCommand(t *testing.T) {
 				return false
 			})
 		}
+		r.observer().SetPermissions(nil)
 		p.Ask("c:default")
 		r.until("refusal for want of a permission", 5*time.Second, func() bool {
 			return slices.Contains(p.Look().Texts, "You may not do that here (you lack rtp.servers.c).")

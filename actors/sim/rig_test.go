@@ -90,6 +90,9 @@ func (r *rig) startDispatcher(id events.HostID, kind events.SourceKind, cfg acto
 	return r.startDispatcherOn(string(id), id, kind, cfg)
 }
 
+// namesServers lets every player ask for a server by its name.
+var namesServers = actors.NewPermissions(actors.PermissionsConfig{Defaults: []events.Permit{{Node: "rtp.servers.*", Granted: true}}})
+
 // startDispatcherOn starts a dispatcher on the named connection.
 func (r *rig) startDispatcherOn(conn string, id events.HostID, kind events.SourceKind, cfg actors.DispatcherConfig) *actors.Dispatcher {
 	r.t.Helper()
@@ -102,6 +105,7 @@ func (r *rig) startDispatcherOn(conn string, id events.HostID, kind events.Sourc
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	d.SetPermissions(namesServers)
 	r.dispatchers[id] = start(r, d, client, d.Run)
 	if kind == events.SourceEdge {
 		r.net.AddEdge(id, d)

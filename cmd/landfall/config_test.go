@@ -46,8 +46,20 @@ hosts:
   proxy-1: { edges: [ { listen: ":25565" } ] }
   survival-1: { rcon: { address: "10.0.0.5:25576", passwordFile: rcon.secret } }
 `,
-	"words.yml":        "network: { name: my-network, enabled: true }\nmessages: texts.yml\n",
-	"texts.yml":        "- hello\n",
+	"words.yml": "network: { name: my-network, enabled: true }\nmessages: texts.yml\n",
+	"texts.yml": "- hello\n",
+	"rights.yml": `network: { name: my-network, enabled: true }
+permissions: may.yml
+hosts: { survival-1: { advertise: "10.0.0.5:25566" }, survival-2: { advertise: "10.0.0.6:25566" } }
+store: { mode: external, url: "nats://127.0.0.1:4222" }
+`,
+	"may.yml": `defaults:
+  rtp.region.end: false
+groups:
+  staff:
+    grant: [rtp.servers.*, rtp.unqueued.*]
+    players: Ada
+`,
 	"languages.yml":    "network: { name: my-network, enabled: true }\nmessages: talk.yml\n",
 	"talk.yml":         "transfer.arrived: hello\n" + `failed.NO_CANDIDAT: "full"` + "\n" + `transfer.position: "number {positon} of {total}"` + "\n",
 	"talk.de.yml":      `login.none: "kein Platz für {player}"` + "\nrefused.KILL_SWITCH:\n",
@@ -102,7 +114,7 @@ func typedAmong(t *testing.T, got *transcript, commands ...string) {
 func TestConfigCheck(t *testing.T) {
 	var got transcript
 	typedAmong(t, &got,
-		"check", "check direct.yml", "check alone.yml", "check off.yml", "check typos.yml", "check contradictions.yml", "check words.yml", "check languages.yml", "check none.yml",
+		"check", "check direct.yml", "check alone.yml", "check off.yml", "check typos.yml", "check contradictions.yml", "check words.yml", "check languages.yml", "check rights.yml", "check none.yml",
 		"check --id survival-1", "check --id hub", "check --id nobody", "check --json", "check typos.yml --json", "check a.yml b.yml",
 	)
 	got.matches(t, "config-check")

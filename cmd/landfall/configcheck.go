@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -21,9 +22,10 @@ func newConfigCheck() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check [FILE]",
 		Short: "Check network.yml, and say what each host is in it",
-		Long: `Checks FILE (network.yml when left out) and the messages it names, as a host would at its start,
-and says what each host is in it. Every fault is one line FILE:LINE: KEY: what is wrong and what
-is allowed. Whether keys contradict each other is looked at once each of them is right by itself.
+		Long: `Checks FILE (network.yml when left out) with the messages and permissions it names, as a host would
+at its start, and says what each host is in it. Every fault is one line FILE:LINE: KEY: what is
+wrong and what is allowed. Whether keys contradict each other is looked at once each of them is
+right by itself.
 
 With --id it also looks at what only that host has: its secret and the password of its RCON.
 
@@ -101,9 +103,16 @@ func (v *examination) look(n *network.Network, id string, env func(string) strin
 	for _, fault := range single(err) {
 		v.problem(fault)
 	}
+	_, err = readPermissions(n)
+	for _, fault := range single(err) {
+		v.problem(fault)
+	}
 	if !v.Enabled {
 		v.Warnings = append(v.Warnings, v.about("network.enabled", "false: a host opens nothing, and contradictions are not looked for"))
 		return
+	}
+	if _, err := os.Stat(n.File(n.Permissions)); errors.Is(err, fs.ErrNotExist) && v.names("permissions") {
+		v.Warnings = append(v.Warnings, v.about("permissions", fmt.Sprintf("there is no %s: each permission has its default", n.Permissions)))
 	}
 	for _, key := range n.NotYet() {
 		v.Warnings = append(v.Warnings, v.about(key, "accepted, but not acted on in this version"))
@@ -143,6 +152,11 @@ func (v *examination) problem(err error) {
 		e = &network.Error{Msg: oneLine(err)}
 	}
 	v.Problems = append(v.Problems, remark{File: e.File, Line: e.Line, Key: e.Key, Code: e.Code, Text: e.Msg})
+}
+
+// names tells that the file itself has a key.
+func (v *examination) names(key string) bool {
+	return slices.ContainsFunc(v.net.Settings(), func(s network.Setting) bool { return s.Key == key && s.Line > 0 })
 }
 
 // about is a remark on a key, with its line if the file has it.

@@ -22,7 +22,7 @@ func newConfigDiff() *cobra.Command {
 		Use:   "diff A B",
 		Short: "Compare two files: what a running host takes on at SIGHUP, and what needs a restart",
 		Long: `Compares two files as they hold: how they are written, and defaults that one of them spells out,
-are no difference. The files of the messages are not read.
+are no difference. The files of messages and permissions are not read.
 
 Exit status: 0 no difference, 1 they differ, 2 one of them cannot be used.`,
 		Args: exactly(2, "two files"),

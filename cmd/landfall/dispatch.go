@@ -28,6 +28,7 @@ func (h *host) dispatcher(st *streams.Store, id events.HostID, kind events.Sessi
 		d.SetTiming(timingOf(now.net))
 		d.SetPolicy(now.policy)
 		d.SetLine(lineOf(now.net))
+		d.SetPermissions(permissionsOf(now.permissions))
 	})
 	return d, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -44,6 +45,39 @@ func curveOf(c network.Curve) actors.Curve {
 		}
 	}
 	return out
+}
+
+// readPermissions reads permissions.yml, and joins its faults.
+func readPermissions(n *network.Network) (*network.Permissions, error) {
+	p, faults := n.ReadPermissions()
+	var all []error
+	for _, f := range faults {
+		all = append(all, f)
+	}
+	return p, errors.Join(all...)
+}
+
+// permissionsOf is what permissions.yml lets players do.
+func permissionsOf(p *network.Permissions) *actors.Permissions {
+	var c actors.PermissionsConfig
+	for node, granted := range p.Defaults {
+		c.Defaults = append(c.Defaults, events.Permit{Node: node, Granted: granted})
+	}
+	for _, g := range p.Groups {
+		group := actors.PermissionGroup{Grant: g.Grant, Deny: g.Deny}
+		for _, text := range g.Players {
+			if id, err := events.ParseID[events.PlayerID](text); err == nil {
+				group.Players = append(group.Players, id)
+			} else {
+				group.Names = append(group.Names, text)
+			}
+		}
+		c.Groups = append(c.Groups, group)
+	}
+	for _, id := range p.Trust {
+		c.Trusted = append(c.Trusted, events.HostID(id))
+	}
+	return actors.NewPermissions(c)
 }
 
 // lineOf is how network.yml wants players to wait.

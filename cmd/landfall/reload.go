@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"os"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -15,13 +16,14 @@ import (
 )
 
 // changeable is what a running host takes on when it reads its configuration again: the keys
-// of network.yml that are marked live, and the texts for players. It is not changed after it
-// was made.
+// of network.yml that are marked live, the texts for players, and what players may do. It is
+// not changed after it was made.
 type changeable struct {
-	file     *network.Network // as it was read
-	net      *network.Network // the live keys of file over what this process was started with
-	messages actors.Languages
-	policy   actors.Policy
+	file        *network.Network // as it was read
+	net         *network.Network // the live keys of file over what this process was started with
+	messages    actors.Languages
+	permissions *network.Permissions
+	policy      actors.Policy
 }
 
 // newChangeable makes all of it, for a process that was started with another file, or nothing.
@@ -34,11 +36,15 @@ func newChangeable(started, file *network.Network) (*changeable, error) {
 	if err != nil {
 		return nil, err
 	}
+	permissions, err := readPermissions(n)
+	if err != nil {
+		return nil, err
+	}
 	policy, err := policyOf(n)
 	if err != nil {
 		return nil, err
 	}
-	return &changeable{file: file, net: n, messages: messages, policy: policy}, nil
+	return &changeable{file: file, net: n, messages: messages, permissions: permissions, policy: policy}, nil
 }
 
 func (c *changeable) edgeTexts() edge.Texts {
@@ -101,8 +107,7 @@ func (h *host) heed(ctx context.Context, again <-chan os.Signal) error {
 	}
 }
 
-// reload adopts what has changed in network.yml and the messages and can be adopted, and names
-// the rest, unless it was named before. A fault anywhere changes nothing.
+// reload adopts what has changed in the configuration and can be adopted, and names the rest, unless it was named before. A fault anywhere changes nothing.
 func (h *host) reload(named map[string]network.Change) {
 	next, faults, err := h.readAgain()
 	if err != nil {
@@ -137,7 +142,7 @@ func (h *host) readAgain() (*changeable, int, error) {
 	return next, 0, nil
 }
 
-// adoptable lists the live keys in which two configurations differ.
+// adoptable lists the live keys, and those of files, in which two configurations differ.
 func adoptable(was, next *changeable) []string {
 	var keys []string
 	for _, c := range network.Diff(was.net, next.net) {
@@ -145,9 +150,15 @@ func adoptable(was, next *changeable) []string {
 			keys = append(keys, c.Key)
 		}
 	}
-	if !maps.EqualFunc(was.messages, next.messages, maps.Equal[actors.Messages, actors.Messages]) && !slices.Contains(keys, "messages") {
-		keys = append(keys, "messages")
+	for key, same := range map[string]bool{
+		"messages":    maps.EqualFunc(was.messages, next.messages, maps.Equal[actors.Messages, actors.Messages]),
+		"permissions": reflect.DeepEqual(was.permissions, next.permissions),
+	} {
+		if !same && !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
 	}
+	slices.Sort(keys)
 	return keys
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/landfall/landfall/actors"
 	"github.com/landfall/landfall/cmd/landfall/network"
+	"github.com/landfall/landfall/events"
 )
 
 // reloaded is a host that is not run, and its log.
@@ -79,9 +80,10 @@ func TestReload(t *testing.T) {
 			`level=INFO msg="configuration adopted" keys=[loadBalancer.policy] policy=roundRobin/`}},
 		{"a fault", "loadBalancer: { policy: best }\nline: { maxSize: 0 }\n", []string{`level=ERROR msg="configuration refused, nothing is changed" error="`}},
 		{"a contradiction", "loadBalancer: { policy: \"fixed:nobody\" }\n", []string{`level=ERROR msg="configuration refused, nothing is changed" error="`}},
-		{"not yet", "permissions: p.yml\n", []string{
-			`level=WARN msg="this key needs a restart" key=permissions`,
-			`level=WARN msg="this key is accepted, but not acted on in this version" key=permissions`,
+		{"permissions", "permissions: p.yml\n", []string{`level=INFO msg="configuration adopted" keys=[permissions]`}},
+		{"not yet", "routing: { stickyReturn: true }\n", []string{
+			`level=WARN msg="this key needs a restart" key=routing.stickyReturn`,
+			`level=WARN msg="this key is accepted, but not acted on in this version" key=routing.stickyReturn`,
 			`level=INFO msg="configuration read again, there is nothing to adopt"`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -141,6 +143,35 @@ func TestMessagesAreReloaded(t *testing.T) {
 	}
 	if now := r.live.now(); now.net.LoadBalancer.Policy != "weighted" || now.messages[""]["login.down"] != "gone fishing" || len(heard) != 2 {
 		t.Error("half of a configuration was adopted")
+	}
+}
+
+// TestPermissionsAreReloaded with the rest or not at all.
+func TestPermissionsAreReloaded(t *testing.T) {
+	r := newReloaded(t)
+	may := func() bool {
+		return permissionsOf(r.live.now().permissions).Permitted(events.OfflinePlayer("Ada"), "ada", actors.NodeUnqueued)
+	}
+	file := filepath.Join(r.dir, "permissions.yml")
+	write(t, file, "groups: { staff: { grant: [rtp.unqueued], players: [Ada] } }\n")
+	if got := r.says(t); len(got) != 1 || !strings.Contains(got[0], "keys=[permissions]") || !may() {
+		t.Errorf("%q, permitted %v", got, may())
+	}
+	if got := r.says(t); len(got) != 1 || !strings.Contains(got[0], "nothing to adopt") {
+		t.Errorf("%q", got)
+	}
+	write(t, file, "groups: { staff: { grant: [rtp.unqueud], players: [12] } }\n")
+	r.rewrite(t, "loadBalancer: { policy: roundRobin }\n")
+	if got := r.says(t); len(got) != 1 || !containsAll(got[0], []string{"level=ERROR", "permissions.yml:1: groups.staff.grant: ", "faults=2"}) {
+		t.Errorf("%q", got)
+	}
+	if !may() || r.live.now().net.LoadBalancer.Policy != "weighted" {
+		t.Error("half of a configuration was adopted")
+	}
+	uuid := "groups: { staff: { deny: [\"*\"], players: [" + events.OfflinePlayer("Ada").String() + "] } }\n"
+	write(t, file, uuid)
+	if r.says(t); may() || permissionsOf(r.live.now().permissions).Permitted(events.OfflinePlayer("Ada"), "", actors.NodeUse) {
+		t.Error("a UUID names nobody")
 	}
 }
 

@@ -120,7 +120,7 @@ var keys = []Key{
 	{Path: "routing.crossServerPerSecond", Kind: Int, Min: 1, Max: 10_000, Default: "5", Unit: "per s", Doc: "requests a backend may send on"},
 	{Path: "routing.crossServerBurst", Kind: Int, Min: 1, Max: 10_000, Default: "10", Unit: "requests", Doc: "requests it may send at once"},
 
-	{Path: "permissions", Kind: Path, Default: "permissions.yml", Doc: "file of permission rules"},
+	{Path: "permissions", Kind: Path, Default: "permissions.yml", Live: true, Doc: "file of what players may do, see [permissions](permissions.md); absent: each node has its default"},
 	{Path: "limits", Kind: Map, Default: "{ rtp: {} }", Doc: "cooldowns and quotas by trigger name"},
 	{Path: "limits.<id>.cooldownSeconds", Kind: Int, Min: 0, Max: 366 * day, Default: "0", Unit: "s", Doc: "rest of a player between two transfers"},
 	{Path: "limits.<id>.perDay", Kind: Int, Min: 0, Max: 100_000, Default: "0", Unit: "transfers", Doc: "transfers of a player in a day; 0: no limit"},

@@ -27,6 +27,8 @@ const (
 	ID
 	IDs
 	Words
+	Nodes
+	Players
 	Path
 	EnvName
 	Domain
@@ -62,6 +64,8 @@ var forms = map[Kind]form{
 	Path:     {lineForm.MatchString, "the path of a file or directory"},
 	ID:       {idForm.MatchString, idPattern},
 	Words:    {wordForm.MatchString, "a list of [a-z0-9_-]{1,32}"},
+	Nodes:    {isNode, "a list of " + allowedNodes},
+	Players:  {isPlayer, "a list of names and UUIDs, in quotes when a name is a number"},
 	IDs:      {idForm.MatchString, "a list of " + idPattern},
 	EnvName:  {envForm.MatchString, "the name of an environment variable"},
 	Domain:   {domainForm.MatchString, "a host name, such as play.example.net"},
@@ -121,7 +125,7 @@ func (k Key) check(n ast.Node) *refusal {
 		return k.checkChoice(n)
 	case Column:
 		return k.checkColumn(n)
-	case IDs, Words, CIDRs:
+	case IDs, Words, CIDRs, Nodes, Players:
 		return k.checkList(n)
 	default:
 		return k.checkText(n)

@@ -81,7 +81,7 @@ func orNil(m yaml.MapSlice) any {
 // overlaid gives n with some keys replaced. Keys that are wrong, or contradict the rest, have no line: they are not
 // of n's file.
 func (n *Network) overlaid(part *ast.MappingNode) (*Network, []*Error) {
-	top, fault := document(n.file, n.data)
+	top, fault := root.document(n.file, n.data)
 	if fault != nil {
 		return nil, []*Error{fault} // cannot be: it was read before
 	}

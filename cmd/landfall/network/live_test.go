@@ -25,6 +25,7 @@ loadBalancer:
 line: { enabled: false, maxSize: 7, graceSeconds: 0, notifySeconds: 6, drainPerSecond: 0.5, maxBypass: 0, maxAgeSeconds: 60 }
 triggers: { command: { enabled: false } }
 routing: { prefer: local, regionCollision: refuse }
+permissions: may.yml
 messages: "of our own.yml"
 `
 

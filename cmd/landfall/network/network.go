@@ -76,7 +76,7 @@ func read(path string) ([]byte, *Error) {
 }
 
 func inspect(file string, data []byte) (*Network, []*Error) {
-	top, fault := document(file, data)
+	top, fault := root.document(file, data)
 	if fault != nil {
 		return nil, []*Error{fault}
 	}
@@ -85,21 +85,30 @@ func inspect(file string, data []byte) (*Network, []*Error) {
 
 // inspectDocument checks and completes what was read from data, or made of it.
 func inspectDocument(file string, data []byte, top *ast.MappingNode) (*Network, []*Error) {
-	c := &checker{file: file, places: map[string]place{}}
-	if c.value(root, "", top, 1); len(c.faults) > 0 {
-		return nil, c.faults
-	}
-	root.fill(top)
-	n := &Network{file: file, data: data, checked: c}
-	if err := yaml.NodeToValue(top, &n.settings, yaml.Strict()); err != nil {
-		return nil, []*Error{syntaxError(file, err)}
+	n := &Network{file: file, data: data}
+	var faults []*Error
+	if n.checked, faults = root.read(file, top, &n.settings); len(faults) > 0 {
+		return nil, faults
 	}
 	n.complete()
 	return n, n.refuse()
 }
 
+// read checks and fills a document, and puts it into a struct. The checker knows where each key stands.
+func (s *schema) read(file string, top *ast.MappingNode, into any) (*checker, []*Error) {
+	c := &checker{file: file, places: map[string]place{}}
+	if c.value(s, "", top, 1); len(c.faults) > 0 {
+		return nil, c.faults
+	}
+	s.fill(top)
+	if err := yaml.NodeToValue(top, into, yaml.Strict()); err != nil {
+		return nil, []*Error{syntaxError(file, err)}
+	}
+	return c, nil
+}
+
 // document is the file's one map; an empty file is an empty map.
-func document(file string, data []byte) (*ast.MappingNode, *Error) {
+func (s *schema) document(file string, data []byte) (*ast.MappingNode, *Error) {
 	parsed, err := parser.ParseBytes(data, 0)
 	if err != nil {
 		return nil, syntaxError(file, err)
@@ -113,7 +122,7 @@ func document(file string, data []byte) (*ast.MappingNode, *Error) {
 	}
 	top, ok := parsed.Docs[0].Body.(*ast.MappingNode)
 	if !ok {
-		return nil, &Error{File: file, Line: 1, Code: CodeSyntax, Msg: "the file is not a map of keys; allowed: " + root.keysAllowed()}
+		return nil, &Error{File: file, Line: 1, Code: CodeSyntax, Msg: "the file is not a map of keys; allowed: " + s.keysAllowed()}
 	}
 	return top, nil
 }
@@ -210,9 +219,11 @@ func (n *Network) at(code, key, format string, args ...any) *Error {
 }
 
 // LineOf is where the file has a key, or the nearest map around it.
-func (n *Network) LineOf(key string) int {
+func (n *Network) LineOf(key string) int { return n.checked.lineOf(key) }
+
+func (c *checker) lineOf(key string) int {
 	for path := key; path != ""; {
-		if p, ok := n.checked.places[path]; ok {
+		if p, ok := c.places[path]; ok {
 			return p.line
 		}
 		i := strings.LastIndexAny(path, ".[")

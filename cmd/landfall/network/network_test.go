@@ -74,7 +74,7 @@ func TestTheQuickStartLoads(t *testing.T) {
 
 // TestTheExampleIsTheDefaults: what the file leaves out is what the example shows, but for the samples.
 func TestTheExampleIsTheDefaults(t *testing.T) {
-	top, fault := document("network.yml", docs.ExampleNetwork)
+	top, fault := root.document("network.yml", docs.ExampleNetwork)
 	if fault != nil {
 		t.Fatal(fault)
 	}

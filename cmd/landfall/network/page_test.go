@@ -38,8 +38,8 @@ func configurationPage() string {
 Written from the program's own table of keys; [network.yml](network.yml) is the annotated example.
 A key that the file leaves out takes the default. Any other key, and any other value, is refused with file and line.
 
-A running host takes on what is marked *live* when it gets SIGHUP: it reads this file and that of the messages again,
-adopts all of it or, when there is a fault, nothing, and names the other keys that differ: they need a restart.
+A running host takes on what is marked *live* when it gets SIGHUP: it reads this file and those of the messages and
+permissions again, adopts all of it or, when there is a fault, nothing, and names the other keys that differ: they need a restart.
 "landfall config diff" tells beforehand.
 
 | key | default | allowed | live | meaning |

@@ -22,6 +22,7 @@ type schema struct {
 var keyForms = map[string]form{
 	"<id>":      {idForm.MatchString, idPattern},
 	"<term>":    {idForm.MatchString, idPattern},
+	"<node>":    {isNode, allowedNodes},
 	"<host>":    {func(s string) bool { return s == "" || domainForm.MatchString(s) }, `a host name, or "" for any`},
 	"<address>": {func(s string) bool { return isAddress(s, true) }, "host:port or :port"},
 }
@@ -178,6 +179,6 @@ func join(path, name string) string {
 
 // pathPattern makes the test whether a concrete path is one that a row of a table names.
 func pathPattern(row string) *regexp.Regexp {
-	wild := strings.NewReplacer(`<id>`, `[^.]+`, `<term>`, `[^.]+`, `<host>`, `.*`, `<address>`, `.+`, `\[\]`, `\[\d+\]`)
+	wild := strings.NewReplacer(`<id>`, `[^.]+`, `<term>`, `[^.]+`, `<node>`, `.+`, `<host>`, `.*`, `<address>`, `.+`, `\[\]`, `\[\d+\]`)
 	return regexp.MustCompile(`^` + wild.Replace(regexp.QuoteMeta(row)) + `$`)
 }

@@ -39,7 +39,6 @@ var later = []feature{
 	{Key: "routing.stickyReturn"},
 	{Key: "routing.crossServerPerSecond"},
 	{Key: "routing.crossServerBurst"},
-	{Key: "permissions"},
 	{Key: "limits.<id>.cooldownSeconds"},
 	{Key: "limits.<id>.perDay"},
 	{Key: "limits.<id>.scope"},
