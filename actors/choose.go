@@ -18,6 +18,7 @@ type question struct {
 	last     place                                  // of the player's last transfer
 	exclude  map[events.HostID]events.Code          // tried in this dispatch, cooling down, …: with the reason
 	drained  func(events.HostID) bool               // by an operator
+	paused   func(events.HostID, string) bool       // a region of a server, by an operator; nil: none is
 	pledged  func(*projections.Backend, string) int // promised since the heartbeat, in a region
 	memories *memories                              // of picks and distances; nil: none
 	policy   Policy
@@ -137,6 +138,10 @@ func (r *ranking) admit(q *question, p *policy, b *projections.Backend) events.C
 		kept := max(x.Kept-since, 0)
 		all, pledged = all+kept, pledged+since
 		if q.wish.Region != "" && q.wish.Region != x.Name || q.wish.World != "" && q.wish.World != x.World {
+			continue
+		}
+		if q.paused != nil && q.paused(b.Server, x.Name) {
+			code = events.Paused
 			continue
 		}
 		if kept == 0 && !q.fresh {
@@ -260,6 +265,11 @@ func permanent(d events.Decision) bool {
 		}
 	}
 	return len(d.Candidates) == 0 && known > 0 && missing == known
+}
+
+// passedOver tells that a reason kept some destination out.
+func passedOver(d events.Decision, code events.Code) bool {
+	return slices.ContainsFunc(d.Filtered, func(f events.Filtered) bool { return f.Code == code })
 }
 
 // forJoin ranks the servers that may take a plain join, best first: healthy ones before

@@ -54,6 +54,8 @@ func TestChooseFilters(t *testing.T) {
 		{"not the pinned one", nil, func(q *question) { q.wish.Pin = "z" }, events.Excluded},
 		{"the pinned one", nil, func(q *question) { q.wish.Pin = "b" }, ""},
 		{"tried before", nil, func(q *question) { q.exclude = map[events.HostID]events.Code{"b": events.NoCoordinate} }, events.NoCoordinate},
+		{"paused", nil, func(q *question) { q.paused = func(s events.HostID, r string) bool { return s == "b" && r == "wild" } }, events.Paused},
+		{"others paused", nil, func(q *question) { q.paused = func(s events.HostID, r string) bool { return s == "c" || r == "calm" } }, ""},
 		{"cooling down", nil, func(q *question) { q.exclude = map[events.HostID]events.Code{"b": events.OnCooldown} }, events.OnCooldown},
 		{"stale", func(b *projections.Backend) { b.Seen = t0.Add(-3*time.Second - 1) }, nil, events.Stale},
 		{"as old as allowed", func(b *projections.Backend) { b.Seen = t0.Add(-3 * time.Second) }, nil, ""},

@@ -139,6 +139,9 @@ func decideReserve(s Standing, t projections.Transfer, c Reserve) (events.Transf
 	if s.Controls.IsDrained(c.Fact.Server) {
 		return nil, events.Refuse(events.Drained, string(c.Fact.Server))
 	}
+	if s.Controls.Pauses(c.Fact.Server, c.Fact.Region, inLine(t, c.InLogin)) {
+		return nil, events.Refuse(events.Paused, string(c.Fact.Server)+" "+c.Fact.Region)
+	}
 	if !c.InLogin && !holds(s, c.By) {
 		return nil, events.Refuse(events.NotHere, "the session is held elsewhere")
 	}
@@ -149,6 +152,10 @@ func decideReserve(s Standing, t projections.Transfer, c Reserve) (events.Transf
 	fact.Attempt = t.Attempts + 1
 	return &fact, nil
 }
+
+// inLine tells that a transfer waits for its turn: one that goes ahead of the line does not,
+// nor does a login that is held, whose turn it was before.
+func inLine(t projections.Transfer, inLogin bool) bool { return !t.Request.Bypass && !inLogin }
 
 func decideClaim(s Standing, t projections.Transfer, c Claim) (events.TransferFact, *events.Refusal) {
 	if t.Token != c.Token || t.Phase != projections.Pending {

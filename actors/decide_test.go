@@ -91,6 +91,22 @@ func states(t testing.TB) []state {
 	drain := func(s *Standing) {
 		s.Controls = projections.Controls{Drained: map[events.HostID]*events.DrainSet{"b": {Host: "b", On: true}}}
 	}
+	pause := func(what events.PauseWhat, name string) func(*Standing) {
+		return func(s *Standing) {
+			p := &events.PauseSet{What: what, Name: name, On: true}
+			s.Controls = projections.Controls{Paused: map[string]*events.PauseSet{events.PauseKey(what, name): p}}
+		}
+	}
+	add("REQUESTED, line paused", change(of(), pause(events.PauseLine, "")))
+	add("REQUESTED, b paused", change(of(), pause(events.PauseServer, "b")))
+	add("REQUESTED, region paused", change(of(), pause(events.PauseRegion, "wild")))
+	add("REQUESTED, other pauses", change(change(of(), pause(events.PauseServer, "c")), func(s *Standing) {
+		s.Controls.Paused["pause.region.calm"] = &events.PauseSet{What: events.PauseRegion, Name: "calm", On: true}
+	}))
+	add("REQUESTED by bypass, line paused", change(bypassing(of()), pause(events.PauseLine, "")))
+	add("REQUESTED by bypass, b paused", change(bypassing(of()), pause(events.PauseServer, "b")))
+	add("PENDING, line paused", change(of(pending...), pause(events.PauseLine, "")))
+	add("PENDING, b paused", change(of(pending...), pause(events.PauseServer, "b")))
 	for _, base := range []state{{"no transfer", standingOf(nil)}, {"REQUESTED", of()}, {"PENDING", of(pending...)}, {"CLAIMED", of(claim...)}} {
 		add(base.name+", killed", change(base.s, kill))
 		add(base.name+", b drained", change(base.s, drain))
@@ -101,6 +117,11 @@ func states(t testing.TB) []state {
 		add(base.name+", never a session", change(base.s, func(s *Standing) { s.Session, s.HasSession = projections.Session{}, false }))
 	}
 	return out
+}
+
+func bypassing(s Standing) Standing {
+	s.Active.Request.Bypass = true
+	return s
 }
 
 // order is one column of the matrix. It is built for the state it meets: a command names

@@ -2,7 +2,6 @@ package actors
 
 import (
 	"context"
-	"slices"
 
 	"github.com/landfall/landfall/events"
 	"github.com/landfall/landfall/projections"
@@ -66,14 +65,20 @@ func (d *Dispatcher) dispatchBypass(ctx context.Context, s Standing, r *run) boo
 		return ok
 	}
 	d.runs.end(t.ID)
-	code := events.NoCandidate
+	return d.finish(ctx, s, Fail{Transfer: t.ID, Code: whyNobody(decision), Decision: &decision, In: openPhases})
+}
+
+// whyNobody is the reason that a player hears who does not wait for another destination.
+func whyNobody(d events.Decision) events.Code {
 	switch {
-	case permanent(decision):
-		code = events.RegionMissing
-	case slices.ContainsFunc(decision.Filtered, func(f events.Filtered) bool { return f.Code == events.BypassBound }):
-		code = events.BypassBound
+	case permanent(d):
+		return events.RegionMissing
+	case passedOver(d, events.BypassBound):
+		return events.BypassBound
+	case passedOver(d, events.Paused):
+		return events.Paused
 	}
-	return d.finish(ctx, s, Fail{Transfer: t.ID, Code: code, Decision: &decision, In: openPhases})
+	return events.NoCandidate
 }
 
 // afterRetries ends a dispatch that has used its attempts. When it was the origin that
@@ -87,7 +92,7 @@ func (d *Dispatcher) afterRetries(ctx context.Context, s Standing, r *run) bool 
 	if t.Request.Bypass || t.Request.Wish.Pin != "" && !t.Request.Wait {
 		return d.finish(ctx, s, Fail{Transfer: t.ID, Code: events.AttemptsExhausted, In: openPhases})
 	}
-	_, decision := choose(d.question(s, r), r.snapshot)
+	_, decision := choose(d.question(s, r, false), r.snapshot)
 	return d.wait(ctx, s, decision)
 }
 
@@ -95,11 +100,8 @@ func (d *Dispatcher) afterRetries(ctx context.Context, s Standing, r *run) bool 
 func (d *Dispatcher) nobody(ctx context.Context, s Standing, decision events.Decision) bool {
 	t := *s.Active
 	d.runs.end(t.ID)
-	switch {
-	case permanent(decision):
-		return d.finish(ctx, s, Fail{Transfer: t.ID, Code: events.RegionMissing, Decision: &decision, In: openPhases})
-	case t.Request.Wish.Pin != "" && !t.Request.Wait:
-		return d.finish(ctx, s, Fail{Transfer: t.ID, Code: events.NoCandidate, Decision: &decision, In: openPhases})
+	if permanent(decision) || t.Request.Wish.Pin != "" && !t.Request.Wait {
+		return d.finish(ctx, s, Fail{Transfer: t.ID, Code: whyNobody(decision), Decision: &decision, In: openPhases})
 	}
 	return d.wait(ctx, s, decision)
 }
@@ -110,7 +112,7 @@ func (d *Dispatcher) wait(ctx context.Context, s Standing, decision events.Decis
 	t, rules := *s.Active, d.lineRules.Load()
 	switch {
 	case !rules.Enabled:
-		return d.finish(ctx, s, Fail{Transfer: t.ID, Code: events.NoCandidate, Decision: &decision, In: openPhases})
+		return d.finish(ctx, s, Fail{Transfer: t.ID, Code: whyNobody(decision), Decision: &decision, In: openPhases})
 	case !t.Waitlisted && d.view.Ahead(t.Place) >= rules.MaxSize:
 		return d.finish(ctx, s, Fail{Transfer: t.ID, Code: events.LineFull, Decision: &decision, In: openPhases})
 	}
@@ -126,9 +128,11 @@ func (d *Dispatcher) wait(ctx context.Context, s Standing, decision events.Decis
 	return false
 }
 
-func (d *Dispatcher) question(s Standing, r *run) question {
+func (d *Dispatcher) question(s Standing, r *run, inLogin bool) question {
+	waits := inLine(*s.Active, inLogin)
 	return question{
-		wish: s.Active.Request.Wish, protocol: s.Session.Protocol, home: s.Session.Server, last: lastPlace(s.Done),
+		paused: func(server events.HostID, region string) bool { return s.Controls.Pauses(server, region, waits) },
+		wish:   s.Active.Request.Wish, protocol: s.Session.Protocol, home: s.Session.Server, last: lastPlace(s.Done),
 		exclude: d.runs.excluded(r, d.Now()), drained: s.Controls.IsDrained, pledged: d.view.Pledged,
 		memories: &d.memories, policy: *d.policy.Load(), turn: r.turn, fresh: r.fresh, now: d.Now(), stale: r.timing.Stale,
 	}
@@ -139,7 +143,7 @@ func (d *Dispatcher) question(s Standing, r *run) question {
 func (d *Dispatcher) reserveBest(ctx context.Context, s Standing, r *run, inLogin bool) (won bool, last events.Decision, ok bool) {
 	t := *s.Active
 	for ctx.Err() == nil {
-		ranked, decision := choose(d.question(s, r), r.snapshot)
+		ranked, decision := choose(d.question(s, r, inLogin), r.snapshot)
 		if len(ranked) == 0 || r.over(d.Now()) {
 			return false, decision, true
 		}

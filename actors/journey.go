@@ -63,7 +63,7 @@ func nowhere(w events.Wish, f *projections.Fleet) bool {
 func (d *Dispatcher) endNowhere(ctx context.Context, s Standing, by Timing) bool {
 	t := *s.Active
 	d.line.leave(t.ID)
-	_, decision := choose(d.question(s, &run{timing: by}), d.view.Fleet())
+	_, decision := choose(d.question(s, &run{timing: by}, false), d.view.Fleet())
 	return d.finish(ctx, s, Fail{Transfer: t.ID, Code: events.RegionMissing, Decision: &decision, In: openPhases})
 }
 

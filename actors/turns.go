@@ -46,12 +46,12 @@ type holder struct {
 }
 
 // newTurns looks at what is kept now for a wish, or for any. While transfers are switched off
-// there is nothing.
+// or the line stands still there is nothing.
 func (d *Dispatcher) newTurns(wish events.Wish, w watch) *turns {
 	t := &turns{watch: w, spent: map[asker]bool{}, gone: map[holder]bool{}}
 	t.silent = d.line.silentHeads(w.now, w.timing.silentAfter())
 	controls := d.view.Controls()
-	if controls.Killed {
+	if controls.Killed || controls.LinePaused() {
 		return t
 	}
 	q := question{drained: controls.IsDrained, now: w.now, stale: w.timing.Stale}
@@ -64,7 +64,7 @@ func (d *Dispatcher) newTurns(wish events.Wish, w watch) *turns {
 		for i := range b.Regions {
 			r := &b.Regions[i]
 			at := projections.Spot{Server: b.Server, Region: r.Name}
-			if !want.Fits(at, r.World) {
+			if !want.Fits(at, r.World) || controls.IsPaused(b.Server, r.Name) {
 				continue
 			}
 			kept := min(d.line.keptAt(b, r)-d.view.Pledged(b, r.Name), most)

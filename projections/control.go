@@ -78,6 +78,12 @@ func (c Controls) IsDrained(id events.HostID) bool {
 // LinePaused tells that nobody who waits is served.
 func (c Controls) LinePaused() bool { return c.Paused[events.PauseKey(events.PauseLine, "")] != nil }
 
+// Pauses tells that somebody is promised no place in a region of a server now; waits says
+// whether that somebody stands in line for it.
+func (c Controls) Pauses(server events.HostID, region string, waits bool) bool {
+	return waits && c.LinePaused() || c.IsPaused(server, region)
+}
+
 // IsPaused tells that nobody is promised a place in that region of that server.
 func (c Controls) IsPaused(server events.HostID, region string) bool {
 	return len(c.Paused) > 0 &&

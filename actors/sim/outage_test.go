@@ -345,8 +345,6 @@ func (s *scene) reads(key string) {
 	s.until("message "+key, 10*time.Second, func() bool { return has(s.player.Look().Texts, expand(key)) })
 }
 
-// expand is a message without its arguments, up to the first placeholder.
-
 func has(texts []string, want string) bool {
 	for _, text := range texts {
 		if matches(text, want) {

@@ -69,45 +69,43 @@ Exit status: 0 it stands in the log, 1 otherwise.`,
 	return c
 }
 
-func newDrain() *cobra.Command {
-	var o order
-	var off bool
-	c := &cobra.Command{
-		Use:   "drain HOST",
-		Short: "Take one backend out of selection, or put it back with --off",
-		Long: `A drained backend is not chosen any more: players stay there, and tokens that are out are
-honoured. It holds across restarts until --off.
-
-Exit status: 0 it stands in the log, 1 otherwise.`,
-		Args: exactly(1, "the id of a host"),
-		RunE: func(c *cobra.Command, args []string) error {
-			id, err := events.ParseHostID(args[0])
-			if err != nil {
-				return usageError("drain: %w", err)
-			}
-			return o.give(c, events.DrainKey(id), &events.DrainSet{Host: id, On: !off, Who: o.who, Why: o.why})
-		},
-	}
-	o.add(c)
-	c.Flags().BoolVar(&off, "off", false, "put it back")
-	return c
+// deciding is an open store that a decision is written to.
+type deciding struct {
+	*reader
+	source
 }
 
-// give writes the decision and says where it stands.
-func (o *order) give(c *cobra.Command, key string, f events.Fact) error {
+// open opens the store that decisions go to.
+func (o *order) open(ctx context.Context) (deciding, error) {
 	src, err := o.find(os.Getenv)
 	if err != nil {
-		return err
+		return deciding{}, err
 	}
 	if len(src.secrets) == 0 {
-		return errors.New("a decision must be signed, and no secret is at hand: give --config network.yml, or set RTP_NET_SECRET")
+		return deciding{}, errors.New("a decision must be signed, and no secret is at hand: give --config network.yml, or set RTP_NET_SECRET")
 	}
-	st, err := src.openToDecide(c.Context())
+	r, err := src.openToDecide(ctx)
+	return deciding{r, src}, err
+}
+
+// within runs a verb on the open store.
+func (o *order) within(ctx context.Context, run func(d deciding) error) error {
+	d, err := o.open(ctx)
 	if err != nil {
 		return err
 	}
-	seq, err := decree(c.Context(), st.Store, src.secrets[0], key, f)
-	if err = errors.Join(err, st.Close()); err != nil {
+	return errors.Join(run(d), d.Close())
+}
+
+// give writes a decision that needs no look at the network.
+func (o *order) give(c *cobra.Command, key string, f events.Fact) error {
+	return o.within(c.Context(), func(d deciding) error { return o.write(c, d, key, f) })
+}
+
+// write writes the decision and says where it stands.
+func (o *order) write(c *cobra.Command, d deciding, key string, f events.Fact) error {
+	seq, err := decree(c.Context(), d.Store, d.secrets[0], key, f)
+	if err != nil {
 		return err
 	}
 	if o.json {

@@ -10,6 +10,7 @@ func verbs() []func() *cobra.Command {
 		newDrain,
 		newExport,
 		newKill,
+		newPause,
 		newUp,
 		newReplay,
 		newTail,
