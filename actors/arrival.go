@@ -147,7 +147,7 @@ func (b *Backend) request(ctx context.Context, p Player, wish events.Wish) (stri
 	case events.Active:
 		return "transfer.active", []events.Arg{{Name: "state", Value: a.State}}
 	default:
-		return "refused." + string(a.Code), []events.Arg{{Name: "detail", Value: a.Detail}}
+		return "refused." + string(a.Code), []events.Arg{{Name: "detail", Value: a.Detail}, {Name: "wait", Value: a.Detail}}
 	}
 }
 

@@ -95,7 +95,7 @@ func (d *Dispatcher) Open(ctx context.Context, q events.RequestAsk, origin event
 		return refuseRequest(refusal)
 	}
 	for range 3 {
-		done, refusal, err := d.writeFresh(ctx, q.Player, c)
+		done, refusal, err := d.writeMeasured(ctx, w, c)
 		if err != nil {
 			return refuseRequest(transportDown(err))
 		}
@@ -103,12 +103,12 @@ func (d *Dispatcher) Open(ctx context.Context, q events.RequestAsk, origin event
 			d.logger.Info("transfer", "fact", events.TypeName(done.fact), "seq", done.seq, "id", done.transfer, "player", q.Player)
 			return events.RequestAnswer{Code: events.Accepted, Transfer: q.Transfer, Place: done.seq, State: string(projections.Requested)}
 		}
-		switch {
-		case refusal.Code == events.AlreadyActive:
-			if a, ok := d.active(q); ok {
-				return a
-			} // it has ended since
-		case refusal.Code != events.Replaced:
+		a, active := d.active(q)
+		switch code := refusal.Code; {
+		case active && (code == events.AlreadyActive || code == events.Resting || code == events.LimitReached):
+			return a // it goes on, whatever the limits are
+		case code == events.AlreadyActive || code == events.WaitABit: // it has ended since
+		case code != events.Replaced:
 			return refuseRequest(refusal)
 		case !d.supersede(ctx, q):
 			return changing()
@@ -255,15 +255,18 @@ func (d *Dispatcher) answerPlaced(ctx context.Context, from events.HostID, q eve
 	if err != nil {
 		return refusePlain(transportDown(err))
 	}
-	if refusal == nil {
-		if before.Active != nil {
-			d.follow(*before.Active, done)
-		}
-		return events.Answer{Code: events.OK}
+	if refusal == nil && before.Active != nil {
+		d.follow(*before.Active, done)
 	}
 	t := d.view.Player(q.Player).Find(q.Token.Transfer)
-	if t != nil && t.Phase == projections.Completed || t == nil && d.completedBefore(ctx, q.Player, q.Token) {
-		return events.Answer{Code: events.OK} // its first answer was lost
+	switch {
+	case t != nil && t.Phase == projections.Completed: // now, or before and its first answer was lost
+		if err := d.charge(ctx, *t); err != nil {
+			return refusePlain(transportDown(err)) // it comes again
+		}
+		return events.Answer{Code: events.OK}
+	case refusal == nil, t == nil && d.completedBefore(ctx, q.Player, q.Token):
+		return events.Answer{Code: events.OK}
 	}
 	return refusePlain(refusal)
 }

@@ -17,6 +17,11 @@ type (
 		Fact     events.Requested
 		// Origin is the backend that asks, empty for the API: the newest session must name it.
 		Origin events.HostID
+		// Limited names the arrivals that count for the limit of this request, nil when it has
+		// none; Known is the newest of them, as the limit was looked at. After another one the
+		// request is to come again (WAIT).
+		Limited *allowance
+		Known   events.TransferID
 	}
 	// Waitlist says that nobody can serve the transfer now.
 	Waitlist struct {

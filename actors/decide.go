@@ -97,6 +97,11 @@ func decideRequest(s Standing, c Request) (events.TransferFact, *events.Refusal)
 	if second != nil {
 		return nil, second
 	}
+	if c.Limited != nil {
+		if newest := c.Limited.newest(s.Done); newest != nil && newest.ID != c.Known {
+			return nil, events.Refuse(events.WaitABit, "a transfer was completed meanwhile")
+		}
+	}
 	fact := c.Fact
 	return &fact, nil
 }

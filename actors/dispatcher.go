@@ -67,6 +67,7 @@ type Dispatcher struct {
 	lineRules atomic.Pointer[LineRules]
 
 	permissions atomic.Pointer[Permissions]
+	limits      atomic.Pointer[Limits]
 
 	notices  notices
 	memories memories
@@ -110,6 +111,7 @@ func NewDispatcher(cfg DispatcherConfig) (*Dispatcher, error) {
 	d.SetTiming(cfg.Timing)
 	d.SetPolicy(cfg.Policy)
 	d.SetLine(cfg.Line)
+	d.SetLimits(nil)
 	d.notices.init()
 	d.setState(events.Starting)
 	d.view = projections.NewView(projections.Config{

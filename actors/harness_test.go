@@ -97,6 +97,8 @@ type tap struct {
 	*streamtest.Client
 	before func(try int, m events.Message) // try counts from 1
 
+	beforeLast func(b events.Bucket) // shows each question for a last record
+
 	mu    sync.Mutex
 	sent  []events.Message
 	lasts map[events.Bucket]int // how often Last was asked
@@ -121,6 +123,9 @@ func (p *tap) Last(ctx context.Context, b events.Bucket, key string) (events.Rec
 	}
 	p.lasts[b]++
 	p.mu.Unlock()
+	if p.beforeLast != nil {
+		p.beforeLast(b)
+	}
 	return p.Client.Last(ctx, b, key)
 }
 

@@ -54,11 +54,11 @@ func (w *warrant) last(ctx context.Context) []events.Permit {
 		return w.kept
 	}
 	w.looked = true
-	fact, _, err := w.d.limit(ctx, events.PermitsKey(w.player))
+	e, err := w.d.limit(ctx, events.PermitsKey(w.player))
 	if err != nil {
 		w.d.logger.Warn("kept permissions are out of reach, the rules hold alone", "player", w.player, "error", err)
 	}
-	if f, ok := fact.(*events.PermitsKept); ok && w.rules.trusts(f.Server) {
+	if f, ok := e.Fact.(*events.PermitsKept); ok && w.rules.trusts(f.Server) {
 		w.kept = f.Permits.Nodes
 	}
 	return w.kept
@@ -126,8 +126,8 @@ func (d *Dispatcher) seenBefore(ctx context.Context, player events.PlayerID) boo
 	if _, known := d.view.Session(player); known {
 		return true
 	}
-	fact, _, err := d.limit(ctx, events.SeenKey(player))
-	return err != nil || fact != nil
+	e, err := d.limit(ctx, events.SeenKey(player))
+	return err != nil || e.Fact != nil
 }
 
 // noteSeen writes down that a player has been on the network, unless it is known. It does not wait for it.

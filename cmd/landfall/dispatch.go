@@ -29,6 +29,7 @@ func (h *host) dispatcher(st *streams.Store, id events.HostID, kind events.Sessi
 		d.SetPolicy(now.policy)
 		d.SetLine(lineOf(now.net))
 		d.SetPermissions(permissionsOf(now.permissions))
+		d.SetLimits(limitsOf(now.net))
 	})
 	return d, nil
 }

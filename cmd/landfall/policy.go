@@ -80,6 +80,15 @@ func permissionsOf(p *network.Permissions) *actors.Permissions {
 	return actors.NewPermissions(c)
 }
 
+// limitsOf is how often network.yml lets players be moved.
+func limitsOf(n *network.Network) actors.Limits {
+	out := actors.Limits{}
+	for name, l := range n.Limits {
+		out[name] = actors.Limit{Cooldown: l.CooldownSeconds.Duration(), PerDay: l.PerDay, PerServer: l.Scope == "server"}
+	}
+	return out
+}
+
 // lineOf is how network.yml wants players to wait.
 func lineOf(n *network.Network) actors.LineRules {
 	l := n.Line

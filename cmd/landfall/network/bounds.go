@@ -121,10 +121,10 @@ var keys = []Key{
 	{Path: "routing.crossServerBurst", Kind: Int, Min: 1, Max: 10_000, Default: "10", Unit: "requests", Doc: "requests it may send at once"},
 
 	{Path: "permissions", Kind: Path, Default: "permissions.yml", Live: true, Doc: "file of what players may do, see [permissions](permissions.md); absent: each node has its default"},
-	{Path: "limits", Kind: Map, Default: "{ rtp: {} }", Doc: "cooldowns and quotas by trigger name"},
-	{Path: "limits.<id>.cooldownSeconds", Kind: Int, Min: 0, Max: 366 * day, Default: "0", Unit: "s", Doc: "rest of a player between two transfers"},
-	{Path: "limits.<id>.perDay", Kind: Int, Min: 0, Max: 100_000, Default: "0", Unit: "transfers", Doc: "transfers of a player in a day; 0: no limit"},
-	{Path: "limits.<id>.scope", Kind: Choice, Choices: []string{"network", "server"}, Default: "network", Doc: "where they are counted"},
+	{Path: "limits", Kind: Map, Default: "{ rtp: {} }", Live: true, Doc: "how often a player may be moved, see [limits](limits.md): by rtp (the command), join, api, or an event's name"},
+	{Path: "limits.<id>.cooldownSeconds", Kind: Int, Min: 0, Max: 366 * day, Default: "0", Unit: "s", Live: true, Doc: "rest of a player after an arrival; 0: none"},
+	{Path: "limits.<id>.perDay", Kind: Int, Min: 0, Max: 100_000, Default: "0", Unit: "transfers", Live: true, Doc: "arrivals of a player in a day of UTC; 0: no limit"},
+	{Path: "limits.<id>.scope", Kind: Choice, Choices: []string{"network", "server"}, Default: "network", Live: true, Doc: "counted on the whole network, or apart for each server where the player asks"},
 	{Path: "allocation.scenes", Kind: Path, Default: `""`, Doc: "file of scenes that can be allocated"},
 	{Path: "allocation.fallback", Kind: ID, Default: `""`, Doc: "placement used when none fits"},
 

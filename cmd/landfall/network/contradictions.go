@@ -28,6 +28,7 @@ var rules = []func(*judge){
 	(*judge).checkHosts,
 	(*judge).checkCollisions,
 	(*judge).checkNamedHosts,
+	(*judge).checkLimits,
 }
 
 func (j *judge) checkName() {
@@ -164,6 +165,26 @@ func (j *judge) checkNamedHosts() {
 	for _, x := range named {
 		if _, known := j.Hosts[x.id]; x.id != "" && !known {
 			j.fault(CodeUnknownHost, x.key, "%q is not under hosts; allowed: %s", x.id, j.hostList())
+		}
+	}
+}
+
+// limitNames are the limits that are not an event's.
+var limitNames = []string{"rtp", "join", "api"}
+
+// checkLimits: a limit that nothing is counted by would never be missed, and an event under the name of another
+// trigger would share its limit.
+func (j *judge) checkLimits() {
+	events := j.Triggers.Event.Map
+	for _, id := range slices.Sorted(maps.Keys(events)) {
+		if slices.Contains(limitNames, id) {
+			j.fault(CodeContradiction, "triggers.event.map."+id, "limits.%s is that of another trigger; allowed: another name", id)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(j.Limits)) {
+		if _, event := events[id]; !event && !slices.Contains(limitNames, id) {
+			allowed := append(slices.Clone(limitNames), slices.Sorted(maps.Keys(events))...)
+			j.fault(CodeContradiction, "limits."+id, "nothing is counted by this name; allowed: %s, or an event of triggers.event.map", strings.Join(allowed, ", "))
 		}
 	}
 }

@@ -26,6 +26,7 @@ line: { enabled: false, maxSize: 7, graceSeconds: 0, notifySeconds: 6, drainPerS
 triggers: { command: { enabled: false } }
 routing: { prefer: local, regionCollision: refuse }
 permissions: may.yml
+limits: { rtp: { cooldownSeconds: 60, perDay: 5, scope: server } }
 messages: "of our own.yml"
 `
 

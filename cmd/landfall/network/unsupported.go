@@ -39,9 +39,6 @@ var later = []feature{
 	{Key: "routing.stickyReturn"},
 	{Key: "routing.crossServerPerSecond"},
 	{Key: "routing.crossServerBurst"},
-	{Key: "limits.<id>.cooldownSeconds"},
-	{Key: "limits.<id>.perDay"},
-	{Key: "limits.<id>.scope"},
 	{Key: "hosts.<id>.api"},
 	{Key: "hosts.<id>.log"},
 }
