@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -184,6 +185,13 @@ func (v *View) Forget(t time.Time) {
 	defer v.mu.Unlock()
 	v.journeys.Forget(t)
 	v.pledges.Keep(func(id events.HostID) bool { return fleet.Backend(id) != nil })
+}
+
+// Sessions gives every player's newest session.
+func (v *View) Sessions() map[events.PlayerID]Session {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return maps.Clone(v.sessions.All())
 }
 
 // OpenSessions gives the open sessions that a holder holds.

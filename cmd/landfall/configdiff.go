@@ -10,7 +10,7 @@ import (
 	"github.com/landfall/landfall/cmd/landfall/network"
 )
 
-// Exit statuses of `config diff`, as of diff(1).
+// Exit statuses of `config diff` and `diff`, as of diff(1).
 const (
 	statusDifferent = 1
 	statusTrouble   = 2

@@ -66,6 +66,10 @@ func onTape(tb testing.TB, log history, secrets [][]byte, args ...string) outcom
 		err = tailOnTape(tb, log, o, &stdout, &stderr, args[1:])
 	case "replay":
 		err = replayOnTape(tb, log, o, &stdout, &stderr, args[1:])
+	case "state":
+		err = stateOnTape(tb, log, o, &stdout, &stderr, args[1:])
+	case "diff":
+		err = diffOnTape(tb, log, o, &stdout, args[1:])
 	default:
 		tb.Fatalf("no verb %q on a tape", args[0])
 	}
@@ -113,6 +117,34 @@ func replayOnTape(tb testing.TB, log history, o *opener, stdout, stderr *bytes.B
 		err = exitWith(status, nil)
 	}
 	return err
+}
+
+func stateOnTape(tb testing.TB, log history, o *opener, stdout, stderr *bytes.Buffer, args []string) error {
+	tb.Helper()
+	var f stateFlags
+	t, err := topicOf(args[0])
+	if err != nil {
+		return err
+	}
+	if err := f.verb(t).ParseFlags(args[1:]); err != nil {
+		tb.Fatal(err)
+	}
+	m, err := parseMoment("as-of", f.asOf, t.bucket)
+	if err != nil {
+		return err
+	}
+	return showState(tb.Context(), log, o, t, m, printer{w: stdout, json: f.json}, stderr)
+}
+
+func diffOnTape(tb testing.TB, log history, o *opener, stdout *bytes.Buffer, args []string) error {
+	tb.Helper()
+	var f diffFlags
+	c := &cobra.Command{}
+	f.addTo(c)
+	if err := c.ParseFlags(args); err != nil {
+		tb.Fatal(err)
+	}
+	return f.show(tb.Context(), log, o, c.Flags().Args(), stdout)
 }
 
 // withKey are the secrets of a reader who has the network's.

@@ -7,12 +7,14 @@ func verbs() []func() *cobra.Command {
 	return []func() *cobra.Command{
 		newConfig,
 		newDemo,
+		newDiff,
 		newDrain,
 		newExport,
 		newKill,
 		newPause,
 		newUp,
 		newReplay,
+		newState,
 		newTail,
 		newVersion,
 	}
