@@ -123,6 +123,9 @@ func (b *Backend) answerAsked(ctx context.Context, p Player, where string) (stri
 // request opens a transfer for a player and gives the message that answers the player. One
 // id for all tries: a lost answer cannot open a second transfer.
 func (b *Backend) request(ctx context.Context, p Player, wish events.Wish) (string, []events.Arg) {
+	if !b.requests.take(b.cfg.Now()) {
+		return "refused." + string(events.RateLimited), nil
+	}
 	q := events.RequestAsk{
 		Player: p.ID, Name: p.Name, NativeID: p.NativeID, Transfer: events.TransferID(b.cfg.NewID()), Trigger: events.TriggerCommand, Wish: wish,
 	}

@@ -35,6 +35,10 @@ type BackendConfig struct {
 	// Pace is how many places are given in a second to those who wait in line; up to a
 	// second's worth at once. 0: as many as are asked for.
 	Pace float64
+	// RequestRate is how many requests of its players are passed on in a second, and
+	// RequestBurst how many at once; who is beyond that is refused (RATE_LIMITED). 0: all.
+	RequestRate  float64
+	RequestBurst int
 	// Allowed tells that players may be sent to an address, whoever asks.
 	Allowed func(address string) bool
 	// HeartbeatEvery is 1 s when zero.
@@ -58,6 +62,7 @@ type Backend struct {
 	reborn   chan struct{} // the game server was restarted: a new life begins
 	leaving  atomic.Bool
 	paced    atomic.Uint64 // bits of the pace
+	requests tokenBucket
 	messages atomic.Pointer[Languages]
 	tasks    tasks
 	beatSoon chan struct{}
@@ -113,6 +118,7 @@ func NewBackend(cfg BackendConfig) (*Backend, error) {
 	}
 	b.SetTiming(cfg.Timing)
 	b.SetPace(cfg.Pace)
+	b.SetRequestRate(cfg.RequestRate, cfg.RequestBurst)
 	b.SetMessages(cfg.Messages)
 	return b, nil
 }
@@ -225,6 +231,11 @@ func (b *Backend) SetPace(perSecond float64) {
 	if l := b.life.Load(); l != nil {
 		l.slots.setRate(perSecond)
 	}
+}
+
+// SetRequestRate changes how many requests are passed on, see BackendConfig. It does not block.
+func (b *Backend) SetRequestRate(perSecond float64, burst int) {
+	b.requests.set(b.cfg.Now(), perSecond, burst)
 }
 
 func (b *Backend) pace() float64 { return math.Float64frombits(b.paced.Load()) }

@@ -42,6 +42,7 @@ func (h *host) sidecar(st *streams.Store) (*actors.Backend, error) {
 		b.SetTiming(timingOf(now.net))
 		b.SetMessages(now.messages)
 		b.SetPace(now.net.Line.DrainPerSecond)
+		b.SetRequestRate(float64(now.net.Routing.CrossServerPerSecond), now.net.Routing.CrossServerBurst)
 	})
 	return b, nil
 }

@@ -117,8 +117,8 @@ var keys = []Key{
 	{Path: "routing.lobbies", Kind: IDs, Default: "[]", Doc: "hosts that only ask, although they have regions"},
 	{Path: "routing.regionCollision", Kind: Choice, Choices: []string{"warn", "refuse"}, Default: "warn", Live: true, Doc: "a region name on several backends with different worlds: told in the log, or refused in this file"},
 	{Path: "routing.stickyReturn", Kind: Bool, Default: "false", Doc: "a returning player is routed to the last server"},
-	{Path: "routing.crossServerPerSecond", Kind: Int, Min: 1, Max: 10_000, Default: "5", Unit: "per s", Doc: "requests a backend may send on"},
-	{Path: "routing.crossServerBurst", Kind: Int, Min: 1, Max: 10_000, Default: "10", Unit: "requests", Doc: "requests it may send at once"},
+	{Path: "routing.crossServerPerSecond", Kind: Int, Min: 1, Max: 10_000, Default: "5", Unit: "per s", Live: true, Doc: "requests of its players that a backend passes on, see [limits](limits.md)"},
+	{Path: "routing.crossServerBurst", Kind: Int, Min: 1, Max: 10_000, Default: "10", Unit: "requests", Live: true, Doc: "requests that it passes on at once"},
 
 	{Path: "permissions", Kind: Path, Default: "permissions.yml", Live: true, Doc: "file of what players may do, see [permissions](permissions.md); absent: each node has its default"},
 	{Path: "limits", Kind: Map, Default: "{ rtp: {} }", Live: true, Doc: "how often a player may be moved, see [limits](limits.md): by rtp (the command), join, api, or an event's name"},

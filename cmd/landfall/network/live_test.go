@@ -24,7 +24,7 @@ loadBalancer:
   backends: { survival-1: { weight: 0.5 } }
 line: { enabled: false, maxSize: 7, graceSeconds: 0, notifySeconds: 6, drainPerSecond: 0.5, maxBypass: 0, maxAgeSeconds: 60 }
 triggers: { command: { enabled: false } }
-routing: { prefer: local, regionCollision: refuse }
+routing: { prefer: local, regionCollision: refuse, crossServerPerSecond: 50, crossServerBurst: 1 }
 permissions: may.yml
 limits: { rtp: { cooldownSeconds: 60, perDay: 5, scope: server } }
 messages: "of our own.yml"

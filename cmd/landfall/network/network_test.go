@@ -212,10 +212,11 @@ func TestNotYetListsWhatTheFileChanges(t *testing.T) {
 	if got, want := parse(t, string(docs.ExampleNetwork)).NotYet(), []string{"hosts.proxy-1.api"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("of the example: %v, want %v", got, want)
 	}
-	got := parse(t, small+`routing: { crossServerBurst: 9, prefer: local, stickyReturn: false }
+	got := parse(t, small+`  hub: { log: latest.log }
+routing: { prefer: local, stickyReturn: false }
 loadBalancer: { policy: leastPlayers, onNoCandidate: disconnect, terms: { mspt: { weight: 3 } } }
 `).NotYet()
-	want := []string{"routing.crossServerBurst", "loadBalancer.onNoCandidate"}
+	want := []string{"hosts.hub.log", "loadBalancer.onNoCandidate"}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

@@ -37,8 +37,6 @@ var later = []feature{
 	{Key: "triggers.command.aliases"},
 	{Key: "routing.lobbies"},
 	{Key: "routing.stickyReturn"},
-	{Key: "routing.crossServerPerSecond"},
-	{Key: "routing.crossServerBurst"},
 	{Key: "hosts.<id>.api"},
 	{Key: "hosts.<id>.log"},
 }
