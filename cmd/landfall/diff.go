@@ -238,11 +238,30 @@ func compareFields(x, y stateRow) ([]fieldChange, error) {
 	return out, nil
 }
 
-// fieldsOf are the fields of a row as its JSON has them.
-func fieldsOf(r stateRow) (fields map[string]json.RawMessage, err error) {
+// fieldsOf are the fields of a row as its JSON has them; those of an object inside it are
+// named "<object>.<field>".
+func fieldsOf(r stateRow) (map[string]json.RawMessage, error) {
 	raw, err := json.Marshal(r)
 	if err != nil {
 		return nil, err
 	}
-	return fields, json.Unmarshal(raw, &fields)
+	out := map[string]json.RawMessage{}
+	return out, flatten(out, "", raw)
+}
+
+func flatten(out map[string]json.RawMessage, name string, raw json.RawMessage) error {
+	if raw[0] != '{' {
+		out[name] = raw
+		return nil
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return err
+	}
+	for field, value := range fields {
+		if err := flatten(out, strings.TrimPrefix(name+"."+field, "."), value); err != nil {
+			return err
+		}
+	}
+	return nil
 }

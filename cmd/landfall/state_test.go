@@ -29,6 +29,9 @@ func busyTape(tb testing.TB) *tape {
 	t.after(1500 * time.Millisecond)
 	behind := t.begin("Willi", 41, events.Wish{Region: "spawn"})
 	behind.fact(&events.Waitlisted{Decision: choice()})
+	steve := events.OfflinePlayer("Steve").String()
+	session := events.Session{Number: 2, Holder: "e1", HolderIncarnation: e1.Incarnation, Kind: events.KindEdge, Server: "survival-3", Name: "Steve", Protocol: 767}
+	t.put(steve, &events.SessionRefreshed{Session: session})
 	moving := t.begin("Mo", 42, events.Wish{})
 	moving.joined("lobby-1")
 	moving.reserved()
