@@ -68,6 +68,10 @@ func onTape(tb testing.TB, log history, secrets [][]byte, args ...string) outcom
 		err = replayOnTape(tb, log, o, &stdout, &stderr, args[1:])
 	case "state":
 		err = stateOnTape(tb, log, o, &stdout, &stderr, args[1:])
+	case "explain":
+		err = explainOnTape(tb, log, o, &stdout, &stderr, args[1:])
+	case "whatif":
+		err = whatifOnTape(tb, log, o, &stdout, &stderr, args[1:])
 	case "diff":
 		err = diffOnTape(tb, log, o, &stdout, args[1:])
 	default:
@@ -134,6 +138,35 @@ func stateOnTape(tb testing.TB, log history, o *opener, stdout, stderr *bytes.Bu
 		return err
 	}
 	return showState(tb.Context(), log, o, t, m, printer{w: stdout, json: f.json}, stderr)
+}
+
+func explainOnTape(tb testing.TB, log history, o *opener, stdout, stderr *bytes.Buffer, args []string) error {
+	tb.Helper()
+	tell, err := tellChoices(args[0])
+	if err != nil {
+		return err
+	}
+	r := &replay{log: log, opener: o, out: printer{w: stdout, json: len(args) > 1}, notes: stderr, explain: true}
+	status, err := tell(tb.Context(), r)
+	if err == nil && status != statusOK {
+		err = exitWith(status, nil)
+	}
+	return err
+}
+
+func whatifOnTape(tb testing.TB, log history, o *opener, stdout, stderr *bytes.Buffer, args []string) error {
+	tb.Helper()
+	var f whatifFlags
+	c := &cobra.Command{}
+	f.addTo(c)
+	if err := c.ParseFlags(args); err != nil {
+		tb.Fatal(err)
+	}
+	w, err := f.plan()
+	if err != nil {
+		return err
+	}
+	return w.run(tb.Context(), log, o, printer{w: stdout, json: f.json}, stderr)
 }
 
 func diffOnTape(tb testing.TB, log history, o *opener, stdout *bytes.Buffer, args []string) error {

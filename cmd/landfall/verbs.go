@@ -9,6 +9,7 @@ func verbs() []func() *cobra.Command {
 		newDemo,
 		newDiff,
 		newDrain,
+		newExplain,
 		newExport,
 		newKill,
 		newPause,
@@ -17,5 +18,6 @@ func verbs() []func() *cobra.Command {
 		newState,
 		newTail,
 		newVersion,
+		newWhatif,
 	}
 }
