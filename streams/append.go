@@ -25,6 +25,7 @@ const (
 	headerGuardSeq     = nats.ExpectedLastSubjSeqHdr
 	headerGuardSubject = "Nats-Expected-Last-Subject-Sequence-Subject"
 	headerStream       = nats.ExpectedStreamHdr
+	headerLastID       = nats.ExpectedLastMsgIdHdr
 	headerTTL          = "Nats-TTL"
 	guardPrefix        = "nats-expected-"
 )
@@ -108,7 +109,7 @@ func (s *Store) publish(ctx context.Context, m events.Message) (uint64, *events.
 			}
 		}
 		if answered(failed.Reason) {
-			return s.resolve(ctx, m, failed, unanswered != nil)
+			return s.resolve(ctx, m, failed)
 		}
 		if failed.Reason == events.Unavailable && unanswered == nil {
 			return 0, failed
@@ -117,7 +118,7 @@ func (s *Store) publish(ctx context.Context, m events.Message) (uint64, *events.
 			unanswered = failed
 		}
 		if !pause(trying, wait.NextBackOff()) {
-			return s.resolve(ctx, m, unanswered, true)
+			return s.resolve(ctx, m, unanswered)
 		}
 	}
 }
@@ -154,6 +155,11 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // try publishes once.
 func (s *Store) try(ctx context.Context, m events.Message) (uint64, *events.AppendError) {
+	return s.send(ctx, m, publication(m))
+}
+
+// send publishes m in a form, once.
+func (s *Store) send(ctx context.Context, m events.Message, form *nats.Msg) (uint64, *events.AppendError) {
 	fail := func(reason events.AppendReason, last uint64, code int, err error) (uint64, *events.AppendError) {
 		return 0, &events.AppendError{Reason: reason, Key: m.Key, Last: last, Code: code, Err: err}
 	}
@@ -162,7 +168,7 @@ func (s *Store) try(ctx context.Context, m events.Message) (uint64, *events.Appe
 	}
 	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
-	answer, sent, err := s.append.request(ctx, publication(m))
+	answer, sent, err := s.append.request(ctx, form)
 	if err != nil {
 		return fail(reasonOfTransport(sent, err), 0, 0, err)
 	}
@@ -209,18 +215,11 @@ func publication(m events.Message) *nats.Msg {
 }
 
 // resolve looks for the own event before a refusal is believed: an acknowledgement may
-// have been lost, here or in an earlier call. Where reading is not allowed, a conflict
-// after an unanswered try stays unknown.
-func (s *Store) resolve(ctx context.Context, m events.Message, failed *events.AppendError, unanswered bool) (uint64, *events.AppendError) {
+// have been lost, here or in an earlier call.
+func (s *Store) resolve(ctx context.Context, m events.Message, failed *events.AppendError) (uint64, *events.AppendError) {
 	switch failed.Reason {
 	case events.Conflict, events.Unknown, events.KeyIsFull:
 	default: // of InFlight the next try tells more than the log does now
-		return 0, failed
-	}
-	if s.cfg.NoRead {
-		if unanswered {
-			failed.Reason = events.Unknown
-		}
 		return 0, failed
 	}
 	seq, found, err := s.own(ctx, m, m.Prev, failed.Last)
@@ -238,8 +237,11 @@ func (s *Store) resolve(ctx context.Context, m events.Message, failed *events.Ap
 // nothing: m may still be on its way.
 func (s *Store) own(ctx context.Context, m events.Message, from, last uint64) (seq uint64, found bool, err error) {
 	id := m.Header[events.HeaderID]
-	if id == "" || s.cfg.NoRead {
+	switch {
+	case id == "":
 		return 0, false, nil
+	case s.cfg.NoRead:
+		return s.probe(ctx, m, last)
 	}
 	for range events.MaxKeyFacts {
 		r, ok, err := s.next(ctx, m.Bucket, m.Key, from+1)
@@ -255,5 +257,35 @@ func (s *Store) own(ctx context.Context, m events.Message, from, last uint64) (s
 	}
 	return 0, false, nil
 }
+
+// probe is own for a host that may not read: it offers m again, in a form that is never
+// stored, since it must follow a message that does not exist. One node looks at the guard
+// first, so that must be what holds now; then at the ids of the last minutes, which give the
+// sequence of m; and refuses only then what it does not know.
+func (s *Store) probe(ctx context.Context, m events.Message, last uint64) (seq uint64, found bool, err error) {
+	if last != 0 {
+		m.Prev = last
+	}
+	var failed *events.AppendError
+	for range maxProbes {
+		form := publication(m)
+		form.Header[headerLastID] = []string{"none"}
+		if seq, failed = s.send(ctx, m, form); failed == nil {
+			return seq, true, nil
+		}
+		switch {
+		case failed.Code == codeWrongLastID:
+			return 0, false, nil
+		case failed.Reason == events.Conflict && failed.Last != m.Prev:
+			m.Prev = failed.Last
+		default:
+			return 0, false, failed
+		}
+	}
+	return 0, false, failed
+}
+
+// maxProbes bounds how often the guard may move on while a host asks for its own event.
+const maxProbes = 3
 
 var errNoAnswer = errors.New("no answer from the store")

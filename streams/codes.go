@@ -21,6 +21,7 @@ const (
 	codeStoreExceeded  = 10047
 	codeCreateFailed   = 10049
 	codeNameInUse      = 10058
+	codeWrongLastID    = 10070
 	codeWrongLast      = 10071
 	codeDisabled       = 10076
 	codeStoreFailed    = 10077

@@ -15,6 +15,7 @@ import (
 	"github.com/landfall/landfall/streams"
 	"github.com/landfall/landfall/streams/embedded"
 	"github.com/landfall/landfall/streams/streamtest"
+	"github.com/landfall/landfall/streams/streamtest/r1"
 )
 
 func TestConformanceR1(t *testing.T) {
@@ -36,7 +37,7 @@ type hosts struct {
 	config func(i int) streams.Config
 	mu     sync.Mutex
 	n      int
-	gates  map[streamtest.Conn]*gate
+	gates  map[streamtest.Conn]*r1.Cable
 	wrap   func(streamtest.Conn) streamtest.Conn // nil: as it is
 }
 
@@ -45,7 +46,7 @@ func (h *hosts) connect(t *testing.T) streamtest.Conn {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c := h.config(h.n)
-	g := newGate(c.InProcess)
+	g := r1.NewCable(c.InProcess, 0)
 	c.InProcess = g
 	h.n++
 	conn := streamtest.Conn(connect(t, c))
@@ -56,7 +57,7 @@ func (h *hosts) connect(t *testing.T) streamtest.Conn {
 	return conn
 }
 
-func (h *hosts) gate(c streamtest.Conn) *gate {
+func (h *hosts) gate(c streamtest.Conn) *r1.Cable {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.gates[c]
@@ -100,7 +101,7 @@ func (n *node) server() *embedded.Server {
 func (n *node) InProcessConn() (net.Conn, error) {
 	srv := n.server()
 	if srv == nil {
-		return nil, errCut
+		return nil, r1.ErrCut
 	}
 	return srv.Connection().InProcess.InProcessConn()
 }
@@ -135,7 +136,7 @@ func openR1(t *testing.T) streamtest.Store {
 	n.start(t)
 	t.Cleanup(func() { n.stop(t) })
 	ensured(t, n.server().Connection())
-	h := &hosts{gates: map[streamtest.Conn]*gate{}, config: func(i int) streams.Config {
+	h := &hosts{gates: map[streamtest.Conn]*r1.Cable{}, config: func(i int) streams.Config {
 		c := streams.Config{InProcess: n, Role: streams.RoleOperator, ID: hostID(i), Network: "net", Logger: n.cfg.Logger}
 		c.User, c.Password = streams.Login(secret, c.Role, c.ID)
 		return c
@@ -238,7 +239,7 @@ func openR3(t *testing.T) streamtest.Store {
 		}
 	})
 	ensured(t, c.Connection(0))
-	h := &hosts{gates: map[streamtest.Conn]*gate{}, config: func(i int) streams.Config { return c.Connection(i % 3) }}
+	h := &hosts{gates: map[streamtest.Conn]*r1.Cable{}, config: func(i int) streams.Config { return c.Connection(i % 3) }}
 	var nodes []*streams.Store
 	for i := range 3 {
 		nodes = append(nodes, connect(t, c.Connection(i)))

@@ -1,11 +1,9 @@
 package streams_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net"
-	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,6 +12,7 @@ import (
 	"github.com/landfall/landfall/events"
 	"github.com/landfall/landfall/streams"
 	"github.com/landfall/landfall/streams/embedded"
+	"github.com/landfall/landfall/streams/streamtest/r1"
 )
 
 // Tails and appends across pauses, restarts and broken connections, in bubbles of fake time
@@ -29,7 +28,7 @@ type bootable struct {
 func (b *bootable) InProcessConn() (net.Conn, error) {
 	srv := b.srv.Load()
 	if srv == nil {
-		return nil, errCut
+		return nil, r1.ErrCut
 	}
 	return srv.Connection().InProcess.InProcessConn()
 }
@@ -52,56 +51,13 @@ func (b *bootable) stop(t *testing.T) {
 	}
 }
 
-// cable is a gate that can also break for good in the moment an acknowledgement comes.
-type cable struct {
-	*gate
-	armed, sent atomic.Bool
-}
-
-// CutAtAck lets the next append be stored, and cuts everything instead of telling so.
-func (c *cable) CutAtAck() { c.armed.Store(true) }
-
-func (c *cable) InProcessConn() (net.Conn, error) {
-	conn, err := c.gate.InProcessConn()
-	return &cableConn{conn, c}, err
-}
-
-type cableConn struct {
-	net.Conn
-	c *cable
-}
-
-func (c *cableConn) Write(b []byte) (int, error) {
-	if bytes.Contains(b, publishToBucket) && c.c.armed.CompareAndSwap(true, false) {
-		c.c.sent.Store(true)
-	}
-	return c.Conn.Write(b)
-}
-
-func (c *cableConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if bytes.Contains(b[:n], []byte("MSG ")) && c.c.sent.CompareAndSwap(true, false) {
-		c.c.Cut()
-		return 0, errCut
-	}
-	return n, err
-}
-
-// forgetTimers empties the pool of timers that the NATS client shares between all connections
-// of a process, and that a reconnect takes one from: what a bubble left there would end the
-// process when it is used outside. A pool outlives one collection, not two.
-func forgetTimers() {
-	runtime.GC()
-	runtime.GC()
-}
-
 // bubbledBootable is bubbled with a store that can be restarted, and a cable to it that can
 // be cut.
-func bubbledBootable(t *testing.T, test func(t *testing.T, b *bootable, g *cable, st *streams.Store)) {
+func bubbledBootable(t *testing.T, test func(t *testing.T, b *bootable, g *r1.Cable, st *streams.Store)) {
 	t.Helper()
 	dir := t.TempDir()
-	forgetTimers()
-	defer forgetTimers()
+	r1.ForgetTimers()
+	defer r1.ForgetTimers()
 	synctest.Test(t, func(t *testing.T) {
 		name, password := streams.Login(secret, streams.RoleOperator, "host")
 		b := &bootable{cfg: embedded.Config{
@@ -109,7 +65,7 @@ func bubbledBootable(t *testing.T, test func(t *testing.T, b *bootable, g *cable
 			Users: []embedded.User{{Role: streams.RoleOperator, ID: "host", Name: name, Password: password}},
 		}}
 		b.start(t)
-		g := &cable{gate: newGate(b)}
+		g := r1.NewCable(b, 0)
 		st, err := streams.Connect(t.Context(), streams.Config{
 			InProcess: g, Role: streams.RoleOperator, ID: "host", User: name, Password: password, Network: "net", Creator: "up", Carrier: true,
 		})
@@ -195,7 +151,7 @@ func TestPausedFollower(t *testing.T) {
 	const facts = 3000
 	for name, pause := range map[string]time.Duration{"12 s": 12 * time.Second, "a minute": time.Minute, "an hour": time.Hour} {
 		t.Run(name, func(t *testing.T) {
-			bubbledBootable(t, func(t *testing.T, _ *bootable, _ *cable, st *streams.Store) {
+			bubbledBootable(t, func(t *testing.T, _ *bootable, _ *r1.Cable, st *streams.Store) {
 				write(t, st, 1, facts)
 				f := &busy{newFollower(), map[uint64]time.Duration{1: pause, 700: pause, facts: pause, facts + 1: pause}}
 				ctx, cancel := context.WithCancel(t.Context())
@@ -218,7 +174,7 @@ func TestPausedFollower(t *testing.T) {
 // Tails hear of it, go on without a gap or a repeat, and one consumer each is left.
 func TestRestartUnderTails(t *testing.T) {
 	const tails, each = 3, 100
-	bubbledBootable(t, func(t *testing.T, b *bootable, _ *cable, st *streams.Store) {
+	bubbledBootable(t, func(t *testing.T, b *bootable, _ *r1.Cable, st *streams.Store) {
 		var followers []*follower
 		var stops []func()
 		for range tails {
@@ -259,7 +215,7 @@ func TestRestartUnderTails(t *testing.T) {
 // that could not be deleted, because the connection was away, end by themselves.
 func TestConsumersAfterReconnects(t *testing.T) {
 	const tails, reconnects = 3, 100
-	bubbledBootable(t, func(t *testing.T, b *bootable, g *cable, st *streams.Store) {
+	bubbledBootable(t, func(t *testing.T, b *bootable, g *r1.Cable, st *streams.Store) {
 		write(t, st, 1, 10)
 		var followers []*follower
 		var stops []func()
@@ -309,7 +265,7 @@ func TestRetryAfterARestart(t *testing.T) {
 		{"long after the store's window, refreshed", 10 * time.Minute, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			bubbledBootable(t, func(t *testing.T, b *bootable, g *cable, st *streams.Store) {
+			bubbledBootable(t, func(t *testing.T, b *bootable, g *r1.Cable, st *streams.Store) {
 				m := message(events.Transfers, key(1, 1), 0)
 				g.CutAtAck()
 				_, err := st.Append(t.Context(), m)

@@ -11,6 +11,7 @@ import (
 	"github.com/landfall/landfall/events"
 	"github.com/landfall/landfall/streams"
 	"github.com/landfall/landfall/streams/embedded"
+	"github.com/landfall/landfall/streams/streamtest/r1"
 )
 
 // roleServer is a store with one login of each role.
@@ -259,5 +260,50 @@ func TestLoginsAreDerived(t *testing.T) {
 	c.InProcess, c.URL, c.Password = nil, srv.URL(), other
 	if _, err := streams.Connect(t.Context(), c); err == nil || !strings.Contains(err.Error(), "refused the login") {
 		t.Errorf("wrong password: %v", err)
+	}
+}
+
+// TestBackendKnowsItsOwnBeat: a backend may not read the log, and still learns whether the beat
+// that it got no acknowledgement of has landed, or somebody else's was there first.
+func TestBackendKnowsItsOwnBeat(t *testing.T) {
+	srv := roleServer(t)
+	c := as(srv, streams.RoleBackend, "b1")
+	g := r1.NewCable(c.InProcess, 0)
+	c.InProcess = g
+	st, other := connect(t, c), connect(t, as(srv, streams.RoleBackend, "b1"))
+	beat := func(prev uint64) events.Message { return message(events.Fleet, events.BackendKey("b1"), prev) }
+
+	first := insist(t, st, beat(0))
+	g.LoseAck()
+	second := insist(t, st, beat(first))
+	if second != first+1 {
+		t.Fatalf("landed at %d, want %d", second, first+1)
+	}
+	for name, again := range map[string]func() uint64{
+		"the old guard":        func() uint64 { return first },
+		"the guard of its own": func() uint64 { return second },
+	} {
+		m := beat(second)
+		landed := insist(t, st, m)
+		m.Prev = again()
+		if seq := insist(t, other, m); seq != landed {
+			t.Errorf("again on %s: landed at %d, want %d", name, seq, landed)
+		}
+		second = landed
+	}
+
+	foreign := insist(t, other, beat(second))
+	for range 2 { // also when it comes again
+		_, err := st.Append(t.Context(), beat(second))
+		failed, ok := errors.AsType[*events.AppendError](err)
+		if !ok || failed.Reason != events.Conflict || failed.Last != foreign {
+			t.Errorf("after another one's beat: %v, want a conflict with %d", err, foreign)
+		}
+	}
+	mine := beat(foreign)
+	insist(t, st, mine)
+	foreign = insist(t, other, beat(foreign+1))
+	if seq := insist(t, st, mine); seq != foreign-1 {
+		t.Errorf("the own beat, below another one's: %d, want %d", seq, foreign-1)
 	}
 }

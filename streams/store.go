@@ -43,8 +43,8 @@ type Config struct {
 
 	// Carrier says that this host makes the streams; the others wait until they exist.
 	Carrier bool
-	// NoRead says that this host may not read the log (a backend): a conflict is reported
-	// as the store names it, an unanswered append stays Unknown.
+	// NoRead says that this host may not read the log (a backend): whether an append has
+	// landed it learns from the store's memory of ids, which reaches back some minutes.
 	NoRead bool
 	// Patience is how long Connect keeps trying when nobody answers; 0 tries once.
 	Patience time.Duration

@@ -10,15 +10,16 @@ import (
 
 	"github.com/landfall/landfall/events"
 	"github.com/landfall/landfall/streams"
+	"github.com/landfall/landfall/streams/streamtest/r1"
 )
 
 // gated is a store reached over a cable that a test can cut.
-func gated(t *testing.T) (*streams.Store, *gate, streams.Config) {
+func gated(t *testing.T) (*streams.Store, *r1.Cable, streams.Config) {
 	t.Helper()
 	srv := openServer(t, testConfig(t))
 	ensured(t, srv.Connection())
 	c := srv.Connection()
-	g := newGate(c.InProcess)
+	g := r1.NewCable(c.InProcess, 0)
 	c.InProcess = g
 	return connect(t, c), g, srv.Connection()
 }

@@ -63,7 +63,7 @@ func (c *Client) Ask(ctx context.Context, subject string, w events.Wire) (events
 func (m *Memory) request(subject string, w events.Wire, answer chan<- reply) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.down || strike(m.drops, subject) {
+	if m.down || m.rules.Drops(subject) {
 		return
 	}
 	servers := m.choose(subject)
@@ -72,7 +72,7 @@ func (m *Memory) request(subject string, w events.Wire, answer chan<- reply) {
 		return
 	}
 	d := delivery{subject: subject, wire: w, at: time.Now().Add(m.latency), answer: answer}
-	if strike(m.losses, subject) {
+	if m.rules.Loses(subject) {
 		d.answer = nil
 	}
 	for _, s := range servers {
@@ -178,7 +178,7 @@ func (c *Client) Announce(ctx context.Context, subject string, w events.Wire) er
 	}
 	c.m.mu.Lock()
 	defer c.m.mu.Unlock()
-	if strike(c.m.drops, subject) {
+	if c.m.rules.Drops(subject) {
 		return nil
 	}
 	at := time.Now().Add(2 * c.m.latency)

@@ -25,8 +25,7 @@ type Memory struct {
 	buckets map[events.Bucket]*bucket
 	clients map[string]*Client
 	subs    []*subscription
-	drops   []*rule
-	losses  []*rule
+	rules   Rules
 }
 
 // Option changes how a Memory is made.
@@ -188,19 +187,11 @@ func (m *Memory) now() time.Time { return time.Now().Add(m.skew) }
 
 // DropRequest loses the next n requests or news whose subject matches: they never arrive,
 // and the one who asked waits until its context ends.
-func (m *Memory) DropRequest(match func(subject string) bool, n int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.drops = append(m.drops, &rule{match: match, left: n})
-}
+func (m *Memory) DropRequest(match func(subject string) bool, n int) { m.rules.Drop(match, n) }
 
 // LoseAnswer loses the answers to the next n requests whose subject matches: they are
 // carried out, and the one who asked waits until its context ends.
-func (m *Memory) LoseAnswer(match func(subject string) bool, n int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.losses = append(m.losses, &rule{match: match, left: n})
-}
+func (m *Memory) LoseAnswer(match func(subject string) bool, n int) { m.rules.Lose(match, n) }
 
 // bucket wants m.mu held. An unknown bucket is a mistake of the caller.
 func (m *Memory) bucket(name events.Bucket) *bucket {
@@ -209,23 +200,6 @@ func (m *Memory) bucket(name events.Bucket) *bucket {
 		panic(fmt.Sprintf("streamtest: there is no bucket %q", name))
 	}
 	return b
-}
-
-// rule is a fault that strikes a number of times.
-type rule struct {
-	match func(subject string) bool
-	left  int
-}
-
-// strike uses up one of the first rule that matches.
-func strike(rules []*rule, subject string) bool {
-	for _, r := range rules {
-		if r.left > 0 && r.match(subject) {
-			r.left--
-			return true
-		}
-	}
-	return false
 }
 
 // signal wakes everybody who waits for a change. The zero value is ready; guarded by Memory.mu.
