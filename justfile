@@ -49,4 +49,4 @@ ci:
 
 # the chaos test with 200 players: opt-in, takes its steps and seed from rapid flags
 crowd *args:
-    go test -tags crowd -run Crowd ./actors/sim {{args}}
+    go test -run Crowd ./actors/sim -crowd.steps 10000 {{args}}

@@ -89,15 +89,15 @@ const calm = 5 * time.Minute
 // chaosNet is what a run is made on.
 type chaosNet struct {
 	players  int
-	latency  time.Duration // of each way to or from the store
-	quiet    bool          // hosts do not log
-	restless bool          // players whose connection broke come back by themselves
+	store    opener
+	quiet    bool // hosts do not log
+	restless bool // players whose connection broke come back by themselves
 }
 
 // runChaos lets a network go through a script, mends everything, and checks.
 func runChaos(t *testing.T, n chaosNet, script []string) verdict {
 	var v verdict
-	simulate(t, events.KindEdge, func(r *rig) {
+	simulateOn(t, n.store, events.KindEdge, func(r *rig) {
 		r.quiet = n.quiet
 		c := &chaos{
 			rig: r, began: time.Now(), worlds: map[events.HostID]*spy{}, life: map[events.HostID]int{}, alive: map[events.HostID]bool{},
@@ -114,14 +114,14 @@ func runChaos(t *testing.T, n chaosNet, script []string) verdict {
 		if len(c.bad) > 0 {
 			v.story = c.tale()
 		}
-	}, streamtest.WithLatency(n.latency))
+	})
 	return v
 }
 
 // replay runs a script that once led to a violation.
 func replay(t *testing.T, latency time.Duration, script ...string) {
 	t.Helper()
-	if v := runChaos(t, chaosNet{players: chaosPlayers, latency: latency}, script); len(v.bad) > 0 {
+	if v := runChaos(t, chaosNet{players: chaosPlayers, store: inMemory(streamtest.WithLatency(latency))}, script); len(v.bad) > 0 {
 		t.Errorf("%s\n%s", strings.Join(v.bad, "\n"), v.story)
 	}
 }
@@ -178,7 +178,7 @@ func (c *chaos) startEdge(id events.HostID) {
 }
 
 func (c *chaos) attachTo(id events.HostID) {
-	client := &gate{Client: c.mem.Client(c.newConn(id))}
+	client := &gate{conn: c.store.Client(c.newConn(id))}
 	b, err := actors.NewBackend(actors.BackendConfig{
 		Identity: c.identity(events.SourceBackend, id), Log: client, Bus: client, World: c.worlds[id], Logger: c.logger(id), Timing: c.timing,
 		Regions: chaosRegions[id], Advertise: sim.WorldAddress(id), Public: sim.WorldAddress(id), Adapter: "sim",
@@ -255,14 +255,14 @@ func (c *chaos) act(op string, arg []string) {
 		c.actOnWorld(op, id, arg[1:])
 	case "outage":
 		c.disturb(length(arg[0]))
-		c.mem.Outage()
-		c.later(length(arg[0]), c.mem.Restore)
+		c.store.Outage()
+		c.later(length(arg[0]), c.store.Restore)
 	case "drop":
 		c.disturb(ruleWindow)
-		c.mem.DropRequest(c.verb(arg[0]), number(arg[1]))
+		c.store.DropRequest(c.verb(arg[0]), number(arg[1]))
 	case "lose":
 		c.disturb(ruleWindow)
-		c.mem.LoseAnswer(c.verb(arg[0]), number(arg[1]))
+		c.store.LoseAnswer(c.verb(arg[0]), number(arg[1]))
 	case "switch":
 		c.control("kill", &events.KillSet{On: true, Who: "op", Why: "maintenance"})
 		c.later(length(arg[0]), func() { c.control("kill", &events.KillSet{Who: "op"}) })
@@ -293,7 +293,7 @@ func (c *chaos) login(p *sim.Client, edge events.HostID, token events.Token) {
 
 // tokenOf is the token that a player has, or had last, as the log shows it.
 func (c *chaos) tokenOf(p *sim.Client) (token events.Token) {
-	for _, r := range c.mem.Records(events.Transfers) {
+	for _, r := range c.store.Records(events.Transfers) {
 		player, transfer, _ := events.ParseTransferKey(r.Key)
 		if player != p.ID {
 			continue
@@ -423,7 +423,7 @@ func (c *chaos) hasBeaten(id events.HostID) bool {
 	} else {
 		key, life = events.BackendKey(id), c.backends[id].actor.Incarnation()
 	}
-	r, found, err := c.mem.Client("operator").LastOf(c.ctx, events.Fleet, key)
+	r, found, err := c.store.Client("operator").LastOf(c.ctx, events.Fleet, key)
 	if err != nil || !found {
 		return false
 	}
@@ -505,7 +505,7 @@ func few(c *chaos, left *int, carried bool, err error) (bool, error) {
 
 // control writes what an operator decides, as far as the store can be reached.
 func (c *chaos) control(key string, f events.Fact) {
-	operator := c.mem.Client("operator")
+	operator := c.store.Client("operator")
 	last, _, err := operator.LastOf(c.ctx, events.Control, key)
 	if err == nil {
 		_, _ = operator.Append(c.ctx, streamtest.Fact(c.t, key, last.Seq, f))
@@ -518,7 +518,7 @@ func (c *chaos) heal() {
 	c.mu.Lock()
 	c.healed = true
 	c.mu.Unlock()
-	c.mem.Restore()
+	c.store.Restore()
 	for _, id := range slices.Concat(chaosEdges, chaosServers) {
 		c.startAgain(id)
 		c.gateOf(id).mend()

@@ -1,15 +1,20 @@
-//go:build crowd
-
 package sim_test
 
 import (
 	"flag"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/landfall/landfall/streams/streamtest"
+)
+
+var (
+	crowdPlayers = flag.Int("crowd.players", 200, "players of the crowds")
+	crowdSteps   = flag.Int("crowd.steps", 0, "steps of the crowds; 0: as many as everyday tests take")
+	crowdSeed    = flag.Uint64("crowd.seed", 7, "what makes the schedule of the crowds")
 )
 
 // crowdPauses lie between the steps of a crowd.
@@ -18,26 +23,30 @@ var crowdPauses = []string{"0s", "0s", "0s", "1ms", "20ms", "50ms", "200ms", "50
 // crowdOps are mostly wishes.
 var crowdOps = slices.Concat(ops, slices.Repeat([]string{"ask"}, 400), slices.Repeat([]string{"start", "boot"}, 8))
 
-// The chaos with a crowd, not part of the everyday tests: go test -tags crowd -run Crowd ./actors/sim.
-// 4,000 steps, or as many as 10,000 when many checks are asked for.
-// The schedule is the same each time, or that of -rapid.seed.
-func TestChaosOfACrowd(t *testing.T) {
-	const players = 200
-	steps, seed := 4000, uint64(7)
-	if n, err := strconv.Atoi(flag.Lookup("rapid.checks").Value.String()); err == nil && isGiven("rapid.checks") {
-		steps = min(100*n, 10000)
+// crowdLatency is that of each way to or from the store.
+const crowdLatency = 2 * time.Millisecond
+
+// runCrowd is the chaos with many players, whose schedule is the same each time.
+func runCrowd(t *testing.T, everyday int, open opener) {
+	t.Helper()
+	steps := *crowdSteps
+	if steps == 0 {
+		steps = everyday
 	}
-	if isGiven("rapid.seed") {
-		seed, _ = strconv.ParseUint(flag.Lookup("rapid.seed").Value.String(), 10, 64)
-	}
-	rnd := rand.New(rand.NewPCG(seed, 11)) //nolint:gosec // a schedule that can be repeated
+	rnd := rand.New(rand.NewPCG(*crowdSeed, 11)) //nolint:gosec // a schedule that can be repeated
 	script := make([]string, 0, steps)
 	for range steps {
-		script = append(script, throw(rnd.IntN, players, crowdOps, crowdPauses))
+		script = append(script, throw(rnd.IntN, *crowdPlayers, crowdOps, crowdPauses))
 	}
-	v := runChaos(t, chaosNet{players: players, latency: 2 * time.Millisecond, quiet: true, restless: true}, script)
+	v := runChaos(t, chaosNet{players: *crowdPlayers, store: open, quiet: true, restless: true}, script)
+	t.Logf("seed %d, %d players, %d steps: %v", *crowdSeed, *crowdPlayers, steps, v.seen)
 	if len(v.bad) > 0 {
-		t.Fatalf("seed %d: %s\n%s", seed, strings.Join(v.bad, "\n"), v.story)
+		t.Fatalf("%s\n%s", strings.Join(v.bad, "\n"), v.story)
 	}
-	t.Log(v.seen)
 }
+
+func TestCrowdInMemory(t *testing.T) {
+	runCrowd(t, 10000, inMemory(streamtest.WithLatency(crowdLatency)))
+}
+
+func TestCrowdOnR1(t *testing.T) { runCrowd(t, 500, onR1(t, crowdLatency)) }

@@ -8,13 +8,12 @@ import (
 	"time"
 
 	"github.com/landfall/landfall/events"
-	"github.com/landfall/landfall/streams/streamtest"
 )
 
 // gate stands between a host and its connection and holds single steps up, so that a test
 // can let somebody die exactly between two of them.
 type gate struct {
-	*streamtest.Client
+	conn
 
 	// answered hears of every question that was answered: when it was asked, and what came.
 	answered atomic.Pointer[func(asked time.Time, subject string, q, a events.Wire)]
@@ -81,7 +80,7 @@ func (g *gate) Append(ctx context.Context, m events.Message) (uint64, error) {
 	if err := g.pass(ctx, m.Header[events.HeaderType]); err != nil {
 		return 0, &events.AppendError{Reason: events.Unavailable, Key: m.Key, Err: err}
 	}
-	return g.Client.Append(ctx, m)
+	return g.conn.Append(ctx, m)
 }
 
 func (g *gate) Ask(ctx context.Context, subject string, w events.Wire) (events.Wire, error) {
@@ -89,7 +88,7 @@ func (g *gate) Ask(ctx context.Context, subject string, w events.Wire) (events.W
 		return events.Wire{}, err
 	}
 	asked := time.Now()
-	a, err := g.Client.Ask(ctx, subject, w)
+	a, err := g.conn.Ask(ctx, subject, w)
 	if hear := g.answered.Load(); hear != nil && err == nil {
 		(*hear)(asked, subject, w, a)
 	}

@@ -17,11 +17,12 @@ import (
 	"github.com/landfall/landfall/streams/streamtest"
 )
 
-// rig is a whole network on the memory log, inside a synctest bubble.
+// rig is a whole network, inside a synctest bubble.
 type rig struct {
 	t         *testing.T
 	ctx       context.Context
-	mem       *streamtest.Memory
+	store     store
+	mem       *streamtest.Memory // the store, where it is in memory
 	net       *sim.Network
 	kind      events.SessionKind
 	timing    actors.Timing
@@ -43,19 +44,29 @@ type host[A any] struct {
 	err    chan error
 }
 
-// simulate runs a test body on a network inside a bubble.
+// simulate runs a test body on a network over the log in memory, inside a bubble.
 func simulate(t *testing.T, kind events.SessionKind, body func(r *rig), options ...streamtest.Option) {
+	t.Helper()
+	simulateOn(t, inMemory(options...), kind, body)
+}
+
+// simulateOn runs a test body on a network over a store, inside a bubble.
+func simulateOn(t *testing.T, open opener, kind events.SessionKind, body func(r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		r := &rig{
-			t: t, ctx: ctx, mem: streamtest.NewMemory(options...), net: sim.NewNetwork(ctx, 300*time.Millisecond), kind: kind,
+			t: t, ctx: ctx, store: open(t), net: sim.NewNetwork(ctx, 300*time.Millisecond), kind: kind,
 			dispatchers: map[events.HostID]*host[*actors.Dispatcher]{}, backends: map[events.HostID]*host[*actors.Backend]{},
+		}
+		if m, ok := r.store.(memory); ok {
+			r.mem = m.Memory
 		}
 		defer func() {
 			cancel()
 			r.wg.Wait()
 			r.net.Wait()
+			r.store.Close()
 		}()
 		body(r)
 	})
@@ -96,7 +107,7 @@ var namesServers = actors.NewPermissions(actors.PermissionsConfig{Defaults: []ev
 // startDispatcherOn starts a dispatcher on the named connection.
 func (r *rig) startDispatcherOn(conn string, id events.HostID, kind events.SourceKind, cfg actors.DispatcherConfig) *actors.Dispatcher {
 	r.t.Helper()
-	client := &gate{Client: r.mem.Client(conn)}
+	client := &gate{conn: r.store.Client(conn)}
 	client.Heal()
 	client.Resume()
 	cfg.Identity, cfg.Log, cfg.Bus, cfg.Logger, cfg.Timing = r.identity(kind, id), client, client, r.logger(id), r.timing
@@ -125,7 +136,7 @@ func (r *rig) backend(id events.HostID, kept int) *sim.World {
 // attach starts a backend beside a game server that exists.
 func (r *rig) attach(id events.HostID, w *sim.World, kept int) {
 	r.t.Helper()
-	client := &gate{Client: r.mem.Client(string(id))}
+	client := &gate{conn: r.store.Client(string(id))}
 	client.Heal()
 	client.Resume()
 	var regions []actors.Region
@@ -145,7 +156,11 @@ func (r *rig) attach(id events.HostID, w *sim.World, kept int) {
 func start[A any](r *rig, actor A, client *gate, run func(context.Context) error) *host[A] {
 	ctx, cancel := context.WithCancel(r.ctx)
 	h := &host[A]{actor: actor, client: client, cancel: cancel, err: make(chan error, 1)}
-	r.wg.Go(func() { h.err <- run(ctx) })
+	r.wg.Go(func() {
+		err := run(ctx)
+		client.Close()
+		h.err <- err
+	})
 	return h
 }
 
@@ -193,14 +208,14 @@ func (r *rig) pinned(c *sim.Client, server events.HostID) {
 	open := streamtest.FactBy(r.t, src, c.ID.String(), 0, &events.SessionOpened{Session: events.Session{
 		Holder: "before", HolderIncarnation: src.Incarnation, Kind: events.KindEdge, Server: server, Name: c.Name,
 	}})
-	seq, err := r.mem.Client("tester").Append(r.ctx, open)
+	seq, err := r.store.Client("tester").Append(r.ctx, open)
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	closed := streamtest.FactBy(r.t, src, c.ID.String(), seq, &events.SessionClosed{Session: events.Session{
 		Number: seq, Holder: "before", HolderIncarnation: src.Incarnation, Kind: events.KindEdge, Server: server, Name: c.Name,
 	}, Reason: "earlier"})
-	if _, err := r.mem.Client("tester").Append(r.ctx, closed); err != nil {
+	if _, err := r.store.Client("tester").Append(r.ctx, closed); err != nil {
 		r.t.Fatal(err)
 	}
 	synctest.Wait()
@@ -234,7 +249,7 @@ func (r *rig) until(what string, within time.Duration, cond func() bool) {
 // facts opens all facts of a bucket.
 func (r *rig) facts(b events.Bucket) []events.Event {
 	var out []events.Event
-	for _, rec := range r.mem.Records(b) {
+	for _, rec := range r.store.Records(b) {
 		e, refusal := events.Open(streamtest.Keyring(), rec)
 		if refusal != nil {
 			r.t.Fatalf("sequence %d of %s: %v", rec.Seq, b, refusal)
@@ -309,7 +324,7 @@ func expand(key string) string {
 // operator writes a decision into control.
 func (r *rig) operator(key string, prev uint64, f events.Fact) uint64 {
 	r.t.Helper()
-	seq, err := r.mem.Client("tester").Append(r.ctx, streamtest.Fact(r.t, key, prev, f))
+	seq, err := r.store.Client("tester").Append(r.ctx, streamtest.Fact(r.t, key, prev, f))
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/landfall/landfall/events"
+	"github.com/landfall/landfall/streams/streamtest"
 )
 
 // dice gives a number from 0 to below n.
@@ -110,7 +111,7 @@ func TestChaos(t *testing.T) {
 		}), 40, 100).Draw(rt, "script")
 		script = slices.DeleteFunc(script, func(s string) bool { return s == "0s pass" }) // what shrinking leaves of a line
 		latency := rapid.SampledFrom([]time.Duration{0, 5 * time.Millisecond, 40 * time.Millisecond}).Draw(rt, "latency")
-		v := runChaos(t, chaosNet{players: chaosPlayers, latency: latency, quiet: true}, script)
+		v := runChaos(t, chaosNet{players: chaosPlayers, store: inMemory(streamtest.WithLatency(latency)), quiet: true}, script)
 		if len(v.bad) > 0 {
 			rt.Fatalf("%s\n\tlatency %s, %q\n%s", strings.Join(v.bad, "\n"), latency, script, v.story)
 		}
