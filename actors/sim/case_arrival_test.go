@@ -158,7 +158,7 @@ func TestCase002_OneSwitch(t *testing.T) {
 		"two answers are lost": func(s *scene) { s.mem.LoseAnswer(toMove, 2); s.player.Ask("") },
 		"the answer comes after the arrival": func(s *scene) {
 			s.a.Set(func(f *sim.Faults) {
-				f.Send = func(actors.Player, string) (bool, error) { time.Sleep(3 * time.Second); return true, nil }
+				f.Send = func(actors.Player, string) (bool, error) { <-time.After(3 * time.Second); return true, nil }
 			})
 			s.player.Ask("")
 		},
