@@ -92,7 +92,8 @@ func (l *life) standsSure(within time.Duration) bool {
 // presence is one player on the server.
 type presence struct {
 	Player
-	join events.JoinID
+	join  events.JoinID
+	waits bool // in line, as far as a dispatcher has told the player
 }
 
 // NewBackend validates the configuration. It starts nothing.
@@ -169,6 +170,7 @@ func (b *Backend) runLife(ctx context.Context, inc events.Incarnation) error {
 	g.Go(func() error { return b.beats(groupCtx, l, sync.OnceFunc(func() { close(first) })) })
 	g.Go(func() error { return l.pool.refill(groupCtx, b.cfg.World, l.Now, b.logger, b.beatNow) })
 	g.Go(func() error { return b.announceAgain(groupCtx, l) })
+	g.Go(func() error { return b.tellOutages(groupCtx, l) })
 	g.Go(func() error {
 		select { // promises are made only once the network knows this life
 		case <-first:

@@ -120,7 +120,7 @@ func refuseBackend(q *question, b *projections.Backend) events.Code {
 		return events.Drained
 	case b.Schema != events.SchemaVersion:
 		return events.SchemaRange
-	case q.protocol > 0 && b.ProtocolMin > 0 && (q.protocol < b.ProtocolMin || q.protocol > b.ProtocolMax):
+	case !speaks(b.ProtocolMin, b.ProtocolMax, q.protocol):
 		return events.ProtocolAbsent
 	}
 	return ""

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"slices"
 
 	"github.com/landfall/landfall/events"
 	"github.com/landfall/landfall/projections"
@@ -24,8 +25,8 @@ func (d *Dispatcher) carryOut(ctx context.Context, s Standing, by Timing, a act)
 	case idle:
 		return false
 	case dispatch:
-		if nowhere(s.Active.Request.Wish, d.view.Fleet()) {
-			return d.endNowhere(ctx, s, by)
+		if code := hopeless(s.Active.Request.Wish, s.Session.Protocol, d.view.Fleet()); code != "" {
+			return d.endHopeless(ctx, s, code, by)
 		}
 		if d.line.waits(s.Active.ID) {
 			return false // the line decides when it is this transfer's turn
@@ -41,30 +42,43 @@ func (d *Dispatcher) carryOut(ctx context.Context, s Standing, by Timing, a act)
 	return false
 }
 
-// nowhere tells that no wait can help: hosts are known, and none of them has such a region,
-// be they ready or not.
-func nowhere(w events.Wish, f *projections.Fleet) bool {
-	known := false
+// hopeless gives the reason why no wait can help, or "": hosts are known, be they ready or not,
+// and none of them has such a region, or none of those that have it speaks the client's version.
+func hopeless(w events.Wish, protocol int, f *projections.Fleet) events.Code {
+	known, code := false, events.RegionMissing
 	for _, b := range f.Backends {
 		if w.Pin != "" && w.Pin != b.Server {
 			continue
 		}
 		known = true
-		for i := range b.Regions {
-			if r := &b.Regions[i]; (w.Region == "" || w.Region == r.Name) && (w.World == "" || w.World == r.World) {
-				return false
-			}
+		if !slices.ContainsFunc(b.Regions, func(r events.RegionBeat) bool {
+			return (w.Region == "" || w.Region == r.Name) && (w.World == "" || w.World == r.World)
+		}) {
+			continue
 		}
+		if speaks(b.ProtocolMin, b.ProtocolMax, protocol) {
+			return ""
+		}
+		code = events.ProtocolAbsent
 	}
-	return known
+	if !known {
+		return ""
+	}
+	return code
 }
 
-// endNowhere ends a transfer to a place that does not exist, or exists no longer.
-func (d *Dispatcher) endNowhere(ctx context.Context, s Standing, by Timing) bool {
+// speaks tells that who takes clients from low to high takes a client of that version, as far
+// as either is known.
+func speaks(low, high, protocol int) bool {
+	return protocol == 0 || low == 0 || protocol >= low && protocol <= high
+}
+
+// endHopeless ends a transfer to a place that is not there for this player.
+func (d *Dispatcher) endHopeless(ctx context.Context, s Standing, code events.Code, by Timing) bool {
 	t := *s.Active
 	d.line.leave(t.ID)
 	_, decision := choose(d.question(s, &run{timing: by}, false), d.view.Fleet())
-	return d.finish(ctx, s, Fail{Transfer: t.ID, Code: events.RegionMissing, Decision: &decision, In: openPhases})
+	return d.finish(ctx, s, Fail{Transfer: t.ID, Code: code, Decision: &decision, In: openPhases})
 }
 
 // finish writes what a deadline demands, and does what follows from it.

@@ -175,5 +175,6 @@ func (b *Backend) answerTell(ctx context.Context, q events.TellAsk) events.Answe
 	if err := b.cfg.World.Tell(ctx, p.Player, b.text(reader, q.Message, q.Args)); err != nil {
 		return events.Answer{Code: events.NotReady, Detail: err.Error()}
 	}
+	b.noteWait(p, q.Message)
 	return events.Answer{Code: events.OK}
 }

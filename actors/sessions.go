@@ -165,7 +165,9 @@ func (d *Dispatcher) openSession(ctx context.Context, h *held) {
 	})
 	if had {
 		d.conns.unmatch(h)
+		return
 	}
+	d.tellMissed(h.player)
 }
 
 // keepSession opens the session of a connection anew when nobody holds the player any more,

@@ -29,11 +29,41 @@ func (d *Dispatcher) noteEnd(c projections.Change) {
 		detail = f.Detail
 	default: // a key that is full ends without a fact of its own
 	}
-	q := events.TellAsk{Player: t.Player, Message: "failed." + string(t.Code), Args: []events.Arg{
+	q := endText(t, detail)
+	d.background(func(ctx context.Context) { d.tellHeld(ctx, q, t.Seen.Last) })
+}
+
+// endText says why a transfer ended.
+func endText(t projections.Transfer, detail string) events.TellAsk {
+	return events.TellAsk{Player: t.Player, Message: "failed." + string(t.Code), Args: []events.Arg{
 		{Name: "code", Value: string(t.Code)}, {Name: "detail", Value: detail},
 		{Name: "region", Value: t.Request.Wish.Region}, {Name: "server", Value: string(t.Destination())},
 	}}
-	d.background(func(ctx context.Context) { d.tellHeld(ctx, q, t.Seen.Last) })
+}
+
+// tellMissed tells a player who has come back of an end that came while the player was away,
+// and longer ago than messages wait: who was in line would else go on waiting.
+func (d *Dispatcher) tellMissed(player events.PlayerID) {
+	s, _ := d.view.Session(player)
+	done := d.view.Player(player).Done
+	if !s.Open || len(done) == 0 {
+		return
+	}
+	t := done[len(done)-1]
+	if !missed(t, s) {
+		return
+	}
+	q := endText(t, "")
+	d.tellPlayer(player, q.Message, q.Args)
+}
+
+// missed tells that nobody can have told a player of an end before this session: the one before
+// it had begun before the end, and was over then. Where its close is not held its holder had died,
+// and only an absence that was judged too long proves that it was.
+func missed(t projections.Transfer, s projections.Session) bool {
+	ended := t.Phase == projections.Failed || t.Phase == projections.Cancelled
+	away := s.Away > 0 && !t.Seen.Last.Before(s.OpenSeen.Add(-s.Away)) || s.Away == 0 && t.Code == events.GraceOver
+	return ended && away && s.Before.Before(t.Seen.Last) && s.OpenSeen.Sub(t.Seen.Last) >= tellPatience
 }
 
 // tellHeld shows a message to a player as soon as this dispatcher holds the player, within

@@ -151,9 +151,7 @@ func (t *turns) take(q projections.Queued) (first bool) {
 }
 
 func (s *spot) fits(q projections.Queued) bool {
-	p := q.Session.Protocol
-	speaks := p == 0 || s.min == 0 || p >= s.min && p <= s.max
-	return speaks && q.Fits(s.at, s.world) && (!s.pinOnly || q.Wish.Pin != "")
+	return speaks(s.min, s.max, q.Session.Protocol) && q.Fits(s.at, s.world) && (!s.pinOnly || q.Wish.Pin != "")
 }
 
 // turnOf says where it is a transfer's turn to ask, now. It gives nil when nobody is before

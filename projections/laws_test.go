@@ -230,7 +230,7 @@ func sessionState(s *Sessions) string {
 	var out strings.Builder
 	for _, id := range slices.SortedFunc(maps.Keys(s.players), func(a, b events.PlayerID) int { return slices.Compare(a[:], b[:]) }) {
 		x := s.players[id]
-		x.Seen, x.OpenedAt, x.ClosedAt, x.OpenSeen, x.Away = time.Time{}, time.Time{}, time.Time{}, time.Time{}, 0
+		x.Seen, x.OpenedAt, x.ClosedAt, x.OpenSeen, x.Before, x.Away = time.Time{}, time.Time{}, time.Time{}, time.Time{}, time.Time{}, 0
 		out.WriteString(fmt.Sprintf("%s %+v\n", id.Short(), x))
 	}
 	return out.String()

@@ -173,13 +173,17 @@ func (l *Line) Position(place uint64) int {
 // late. ok is false when too few have left it to say, or none for long.
 func (l *Line) ETA(lane events.Wish, position int, now time.Time) (eta time.Duration, ok bool) {
 	times := l.drained[lane]
-	if len(times) < 2 || now.Sub(times[len(times)-1]) > drainMemory {
+	if len(times) < 2 || now.Sub(times[len(times)-1]) > drainMemory || now.Sub(times[0]) < drainSpan {
 		return 0, false
 	}
 	// From the first departure to now: a lane that stands still grows slower as one looks.
 	each := now.Sub(times[0]) / time.Duration(len(times)-1)
-	return max(each, 0) * time.Duration(position), true
+	return each * time.Duration(position), true
 }
+
+// drainSpan is the least time that a pace is measured over: many leave together when a server
+// comes back, which says nothing of those behind them.
+const drainSpan = time.Second
 
 // drainMemory is how long the pace of a lane that stands still says something.
 const drainMemory = 2 * time.Minute

@@ -23,6 +23,7 @@ type Session struct {
 	// the close and of the open; 0 when the close is not held.
 	Away     time.Duration
 	OpenSeen time.Time // when this reader saw the opening fact, zero when it is not held
+	Before   time.Time // and that of the session before
 	Seen     time.Time // when this reader saw the last fact
 }
 
@@ -57,7 +58,7 @@ func (s *Session) step(e events.Event, seen time.Time, held bool) *events.Refusa
 		}
 		s.Session, s.Open = f.Session, true
 		s.Number = e.Seq
-		s.OpenedAt, s.ClosedAt, s.OpenSeen = e.Stored, time.Time{}, seen
+		s.OpenedAt, s.ClosedAt, s.OpenSeen, s.Before = e.Stored, time.Time{}, seen, s.OpenSeen
 		return nil
 	case *events.SessionRefreshed:
 		if f.Session.Number == 0 || held && (!s.Open || s.Number != f.Session.Number) {

@@ -27,9 +27,10 @@ type rig struct {
 	kind      events.SessionKind
 	timing    actors.Timing
 	line      actors.LineRules
-	pace      float64       // of every backend
-	quiet     bool          // nothing is logged
-	retention time.Duration // of the log, as dispatchers know it
+	pace      float64                         // of every backend
+	quiet     bool                            // nothing is logged
+	skew      map[events.HostID]time.Duration // of the hosts\' clocks
+	retention time.Duration                   // of the log, as dispatchers know it
 
 	dispatchers map[events.HostID]*host[*actors.Dispatcher]
 	backends    map[events.HostID]*host[*actors.Backend]
@@ -75,7 +76,7 @@ func simulateOn(t *testing.T, open opener, kind events.SessionKind, body func(r 
 func (r *rig) identity(kind events.SourceKind, id events.HostID) actors.Identity {
 	return actors.Identity{
 		Source: events.Source{Kind: kind, ID: id, Incarnation: streamtest.NewID[events.Incarnation]()},
-		Keys:   streamtest.Keyring(), Now: time.Now, NewID: streamtest.NewID[[16]byte],
+		Keys:   streamtest.Keyring(), Now: func() time.Time { return time.Now().Add(r.skew[id]) }, NewID: streamtest.NewID[[16]byte],
 	}
 }
 

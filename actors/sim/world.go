@@ -28,6 +28,7 @@ type World struct {
 	next    int
 	watches map[*watch]struct{}
 	faults  Faults
+	speaks  [2]int // lowest and highest protocol, 0: not told
 	placed  map[Placement]int
 	sent    []Sending
 }
@@ -67,6 +68,9 @@ type Faults struct {
 	Barren bool
 	// Closed refuses new connections.
 	Closed bool
+	// Kick takes the connection of a player and ends it during the login, as a ban does: the
+	// player never joins.
+	Kick func(p actors.Player) bool
 }
 
 // happening is what the server reports next.
@@ -167,6 +171,13 @@ func (w *World) Set(change func(*Faults)) {
 	change(&w.faults)
 }
 
+// Speak sets which protocols the server takes.
+func (w *World) Speak(low, high int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.speaks = [2]int{low, high}
+}
+
 // Restart ends the server's life: everybody is disconnected, a new life begins.
 func (w *World) Restart() {
 	w.Kill()
@@ -206,11 +217,22 @@ func (w *World) connect(c *Client, number uint64) error {
 		return fmt.Errorf("connect to %s: server is full", w.id)
 	}
 	p := c.player()
+	if w.faults.Kick != nil && w.faults.Kick(p) {
+		c.net.tasks.Go(func() {
+			if pause(c.net.ctx, kickDelay) {
+				c.dropped(w, "you are not allowed on this server")
+			}
+		})
+		return nil
+	}
 	w.players[p.ID] = visit{c, number}
 	w.at[p.ID] = Spawn
 	w.report(happening{joined: &p})
 	return nil
 }
+
+// kickDelay is from the connection to the kick: the login has been passed on by then.
+const kickDelay = 20 * time.Millisecond
 
 // Spawn is where players appear who are not put anywhere.
 var Spawn = events.Position{World: "minecraft:overworld", X: 0.5, Y: 64, Z: 0.5}
@@ -250,7 +272,7 @@ func (w *World) Health(context.Context) (actors.Health, error) {
 		return actors.Health{}, actors.ErrDown
 	}
 	mspt := 8.0
-	return actors.Health{Players: len(w.players), MaxPlayers: w.maxPlayers, Game: "simulation", MSPT: &mspt}, nil
+	return actors.Health{Players: len(w.players), MaxPlayers: w.maxPlayers, Game: "simulation", ProtocolMin: w.speaks[0], ProtocolMax: w.speaks[1], MSPT: &mspt}, nil
 }
 
 // Find implements actors.World: no coordinate is ever given twice.
