@@ -53,18 +53,17 @@ func TestCase022_TheHeadKeepsItsPlace(t *testing.T) {
 	for name, fault := range map[string]func(c *crowd, w *sim.World){
 		"no answer":       func(c *crowd, _ *sim.World) { c.mem.DropRequest(toReserve("b"), 1) },
 		"a lost answer":   func(c *crowd, _ *sim.World) { c.mem.LoseAnswer(toReserve("b"), 1) },
-		"unsafe places":   func(c *crowd, w *sim.World) { c.wg.Go(func() { time.Sleep(30 * time.Millisecond); w.Spoil() }) },
+		"unsafe places":   func(c *crowd, w *sim.World) { c.later(30*time.Millisecond, w.Spoil) },
 		"the move failed": func(c *crowd, _ *sim.World) { c.a.Set(onceRefused(c.players[0])) },
 		"the token expired": func(c *crowd, _ *sim.World) {
 			h := c.dispatchers["e1"].client.hold("claimed")
 			c.wg.Go(func() {
 				<-h.reached
-				time.Sleep(40 * time.Second)
-				h.release()
+				c.later(40*time.Second, h.release)
 			})
 		},
 		"the target went away again": func(c *crowd, w *sim.World) {
-			c.wg.Go(func() { time.Sleep(5 * time.Millisecond); w.Restart() })
+			c.later(5*time.Millisecond, w.Restart)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -259,9 +258,9 @@ func TestCase026_ToldOrQueued(t *testing.T) {
 			body(c, c.players[0]) // held by e1
 		})
 	}
-	t.Run("nothing happens for an hour", func(t *testing.T) {
+	t.Run("nothing happens for ten minutes", func(t *testing.T) {
 		wait(t, func(c *crowd, p *sim.Client) {
-			c.pass(time.Hour)
+			c.pass(10 * time.Minute)
 			if g := gaps(p, time.Now()); g > every+time.Second {
 				t.Errorf("no word for %s", g)
 			}

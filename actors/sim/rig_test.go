@@ -185,6 +185,14 @@ func (r *rig) killBackend(id events.HostID) {
 // pass lets fake time pass.
 func (r *rig) pass(d time.Duration) { time.Sleep(d); synctest.Wait() }
 
+// later does something when so much fake time has passed.
+func (r *rig) later(d time.Duration, do func()) {
+	r.wg.Go(func() {
+		time.Sleep(d)
+		do()
+	})
+}
+
 // settle lets the network come up: heartbeats seen, folds live, observers sighted.
 func (r *rig) settle() { r.pass(6 * time.Second) }
 
