@@ -43,6 +43,7 @@ var Catalog = []Kind{
 	{"landfall.limit.permits.v1", Limits, func() Fact { return new(PermitsKept) }},
 	{"landfall.limit.seen.v1", Limits, func() Fact { return new(PlayerSeen) }},
 	{"landfall.audit.rejected.v1", Audit, func() Fact { return new(Rejected) }},
+	{"landfall.checkpoint.sealed.v1", Checkpoints, func() Fact { return new(Checkpoint) }},
 	{"landfall.fleet.backend.v1", Fleet, func() Fact { return new(BackendBeat) }},
 	{"landfall.fleet.proxy.v1", Fleet, func() Fact { return new(ProxyBeat) }},
 }

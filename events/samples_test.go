@@ -153,6 +153,11 @@ func samples() []sample {
 		{"bare", edge, sampleOffline + ".perm", 1, "", &PermitsKept{Permits: Permits{Nodes: []Permit{}}}},
 		{"first", edge, samplePlayer + ".seen", 0, "", &PlayerSeen{Name: "Notch", Server: "lobby"}},
 		{"join", edge, there, 107, "", &Requested{Trigger: TriggerJoin, Via: "play.example.net", Name: "Notch"}},
+		{"first", edge, "1", 0, "", &Checkpoint{Number: 1, From: 1, To: 10_000, Count: 10_000, Hash: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}},
+		{"second", edge, "2", 0, "", &Checkpoint{
+			Number: 2, From: 10_001, To: 10_057, Count: 57, Hash: "60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752",
+			Prev: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+		}},
 		{"signature", edge, "edge-1.rejected", 0, "", &Rejected{Source: "/edge/edge-9/x", Code: BadSignature, Subject: "$KV.transfers.x", At: 77, Detail: "does not match"}},
 		{"bare", operator, "admin.rejected", 7, "", &Rejected{Code: WrongPrev}},
 		{"full", host(SourceBackend, "survival-2"), "backend.survival-2", 12, "", &BackendBeat{

@@ -38,6 +38,8 @@ func describe(f events.Fact) string {
 		return fmt.Sprintf("%s answered for %d permissions", f.Server, len(f.Permits.Nodes))
 	case *events.PlayerSeen:
 		return fmt.Sprintf("%s was first seen on %s", f.Name, f.Server)
+	case *events.Checkpoint:
+		return fmt.Sprintf("checkpoint %d seals %s, %d to %d: %.16s", f.Number, plural(f.Count, "fact"), f.From, f.To, f.Hash)
 	case *events.Rejected:
 		return describeRejected(f)
 	case *events.BackendBeat:
