@@ -1,0 +1,238 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/landfall/landfall/events"
+	"github.com/landfall/landfall/streams"
+)
+
+// verifyFlags are the command line of verify.
+type verifyFlags struct {
+	storeFlags
+	remembered []string
+	json       bool
+}
+
+func newVerify() *cobra.Command {
+	var f verifyFlags
+	c := &cobra.Command{
+		Use:   "verify",
+		Short: "Check that nothing in the log was changed, removed or put in",
+		Long: `Reads the whole log and checks of every record its signature, that it was written on top of the
+one before it (ce-prev), and that no sequence is missing that retention does not explain; and of
+every checkpoint that it follows the one before and that the facts it seals are those that are
+there. A lost end shows when a checkpoint is known that reaches further: one in the log, or one
+that a host remembers (--remembered, the checkpoint.json in a host's state directory).
+
+Facts behind the last checkpoint (at most 10 minutes or 10,000 of them) are checked one by one,
+but nothing would tell that they are gone.
+
+Exit status: 0 nothing is wrong, 1 it could not be read, 2 something is wrong: the first bad
+sequence is named first, 3 nothing is wrong, but signatures could not be checked for lack of a
+key, 64 wrong command line, 130 interrupted.`,
+		Example: `  landfall verify --config network.yml
+  landfall verify --from-file november.landfall --json`,
+		Args: exactly(0, ""),
+		RunE: func(c *cobra.Command, _ []string) error {
+			memories, err := readMemories(f.remembered)
+			if err != nil {
+				return err
+			}
+			return f.reading(c.Context(), func(log history, o *opener) error {
+				out := bufio.NewWriter(c.OutOrStdout())
+				return errors.Join(verify(c.Context(), log, o, memories, printer{w: out, json: f.json}), out.Flush())
+			})
+		},
+	}
+	f.add(c)
+	f.addFile(c)
+	c.Flags().StringSliceVar(&f.remembered, "remembered", nil, "also hold the log against the checkpoint in this `FILE` of a host (repeatable)")
+	c.Flags().BoolVar(&f.json, "json", false, "one JSON object a line; the last one has kind \"end\"")
+	return c
+}
+
+func readMemories(files []string) (out []events.Checkpoint, err error) {
+	for _, file := range files {
+		raw, err := os.ReadFile(file) //nolint:gosec // the operator names the file
+		if err != nil {
+			return nil, fmt.Errorf("--remembered: %w", err)
+		}
+		var c events.Checkpoint
+		if err := json.Unmarshal(raw, &c); err != nil || c.Number == 0 {
+			return nil, fmt.Errorf("--remembered %s: not a checkpoint that a host remembers: %w", file, err)
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// Kinds of finding.
+const (
+	findSignature  = "BAD_SIGNATURE"
+	findMalformed  = "MALFORMED"
+	findPrev       = "WRONG_PREV"
+	findHole       = "HOLE"
+	findCheckpoint = "CHECKPOINT"
+	findLost       = "LOST_END"
+)
+
+// finding is one thing that is wrong.
+type finding struct {
+	Kind   string        `json:"kind"` // always "finding"
+	Code   string        `json:"code"`
+	Bucket events.Bucket `json:"bucket"`
+	Seq    uint64        `json:"seq"` // the first one that is wrong
+	Text   string        `json:"text"`
+}
+
+func (f finding) String() string {
+	return printable(fmt.Sprintf("%-12s %8d  %-14s %s", f.Bucket, f.Seq, f.Code, f.Text))
+}
+
+// bucketChecked is what was read of a bucket.
+type bucketChecked struct {
+	Bucket  events.Bucket `json:"bucket"`
+	First   uint64        `json:"first"`
+	Last    uint64        `json:"last"`
+	Records uint64        `json:"records"`
+	NoKey   uint64        `json:"noKey"` // signed with a key that is not at hand
+}
+
+// verifyEnd is the verdict.
+type verifyEnd struct {
+	Kind        string          `json:"kind"`
+	Verified    bool            `json:"verified"`
+	Findings    int             `json:"findings"`
+	First       *finding        `json:"first,omitempty"`
+	Buckets     []bucketChecked `json:"buckets"`
+	Checkpoints int             `json:"checkpoints"`
+	SealedTo    uint64          `json:"sealedTo"` // last sequence of transfers that a checkpoint seals
+}
+
+func (e verifyEnd) String() string {
+	text := ""
+	for _, b := range e.Buckets {
+		text += fmt.Sprintf("%-12s %s, sequences %d to %d", b.Bucket, plural(b.Records, "record"), b.First, b.Last)
+		if b.NoKey > 0 {
+			text += fmt.Sprintf(", %d not checked for lack of their key", b.NoKey)
+		}
+		text += "\n"
+	}
+	text += fmt.Sprintf("%s, sealed up to transfers %d\n", plural(e.Checkpoints, "checkpoint"), e.SealedTo)
+	if e.First != nil {
+		return text + fmt.Sprintf("NOT the log that was written: %s, the first bad sequence is %d of %s", plural(e.Findings, "finding"), e.First.Seq, e.First.Bucket)
+	}
+	return text + "nothing is wrong"
+}
+
+// verify checks the whole log and prints what is wrong with it.
+func verify(ctx context.Context, log history, o *opener, remembered []events.Checkpoint, out printer) error {
+	v := &verifier{log: log, opener: o}
+	for _, b := range exportBuckets {
+		if err := v.bucket(ctx, b); err != nil {
+			return err
+		}
+	}
+	if err := v.seals(ctx, remembered); err != nil {
+		return err
+	}
+	for _, f := range v.findings {
+		if err := out.print(f); err != nil {
+			return err
+		}
+	}
+	end := v.verdict()
+	if err := out.print(end); err != nil {
+		return err
+	}
+	switch {
+	case !end.Verified:
+		return exitWith(statusInconsistent, nil)
+	case slices.ContainsFunc(end.Buckets, func(b bucketChecked) bool { return b.NoKey > 0 }):
+		return exitWith(statusIncomplete, nil)
+	}
+	return nil
+}
+
+// verifier reads a log and notes what is wrong.
+type verifier struct {
+	log         history
+	opener      *opener
+	findings    []finding
+	buckets     []bucketChecked
+	checkpoints []events.Checkpoint // as the log holds them, in order
+	sealed      uint64
+}
+
+func (v *verifier) find(code string, b events.Bucket, seq uint64, text string) {
+	v.findings = append(v.findings, finding{Kind: "finding", Code: code, Bucket: b, Seq: seq, Text: text})
+}
+
+func (v *verifier) verdict() verifyEnd {
+	slices.SortStableFunc(v.findings, func(a, b finding) int {
+		return cmp.Or(bucketOrder(a)-bucketOrder(b), cmp.Compare(a.Seq, b.Seq))
+	})
+	end := verifyEnd{Kind: "end", Verified: len(v.findings) == 0, Findings: len(v.findings), Buckets: v.buckets, Checkpoints: len(v.checkpoints), SealedTo: v.sealed}
+	if !end.Verified {
+		end.First = &v.findings[0]
+	}
+	return end
+}
+
+func bucketOrder(f finding) int { return slices.Index(exportBuckets, f.Bucket) }
+
+// bucket checks the records of one bucket, one by one.
+func (v *verifier) bucket(ctx context.Context, b events.Bucket) error {
+	state, err := v.log.Info(ctx, b)
+	if errors.Is(err, errNotExported) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	done := bucketChecked{Bucket: b, First: state.First, Last: state.Last}
+	c := newChain(b, state.First)
+	if state.Last > 0 {
+		for rec, err := range v.log.History(ctx, b, streams.Range{UpTo: state.Last}) {
+			if err != nil {
+				return err
+			}
+			done.Records++
+			v.record(c, rec, &done)
+		}
+	}
+	for _, hole := range c.holes(state.Last) {
+		v.find(findHole, b, hole.from, fmt.Sprintf("%s missing that retention does not explain: %d to %d", plural(hole.to-hole.from+1, "record"), hole.from, hole.to))
+	}
+	v.buckets = append(v.buckets, done)
+	return nil
+}
+
+// record checks one record by itself, and that it stands on top of the one before it.
+func (v *verifier) record(c *chain, rec events.Record, done *bucketChecked) {
+	r := v.opener.open(rec)
+	switch {
+	case r.verified == noKey:
+		done.NoKey++
+	case r.verified == forged:
+		v.find(findSignature, rec.Bucket, rec.Seq, r.refusal.Error()+" ("+rec.Key+")")
+	case r.refusal != nil:
+		v.find(findMalformed, rec.Bucket, rec.Seq, r.refusal.Error()+" ("+rec.Key+")")
+	}
+	if before, ok := c.follow(rec.Key, rec.Seq, r.prev()); !ok && r.verified != forged {
+		v.find(findPrev, rec.Bucket, rec.Seq, fmt.Sprintf("written on top of %d, but %d came before it (%s)", r.prev(), before, rec.Key))
+	}
+	if f, ok := r.event.Fact.(*events.Checkpoint); ok && r.verified != forged && rec.Key == events.CheckpointKey(f.Number) {
+		v.checkpoints = append(v.checkpoints, *f)
+	}
+}
