@@ -20,13 +20,13 @@ var lastConn atomic.Uint64
 
 // Server is one listening edge. All methods are safe for concurrent use.
 type Server struct {
-	cfg      Config
-	log      *slog.Logger
-	listener *net.TCPListener
-	gate     *gate
-	counts   counters
-	texts    atomic.Pointer[Texts]
-	conns    sync.WaitGroup
+	cfg    Config
+	log    *slog.Logger
+	door   *door
+	gate   *gate
+	counts counters
+	texts  atomic.Pointer[Texts]
+	conns  sync.WaitGroup
 
 	mu   sync.Mutex
 	cuts map[uint64]context.CancelCauseFunc // of every connection being served
@@ -64,16 +64,16 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	cfg = cfg.withDefaults()
-	l, err := net.Listen("tcp", cfg.Listen)
+	d, err := newDoor(cfg.Listen)
 	if err != nil {
-		return nil, listenError(cfg.Listen, err)
+		return nil, err
 	}
 	s := &Server{
-		cfg:      cfg,
-		log:      cfg.Log.With("edge", l.Addr().String()),
-		listener: l.(*net.TCPListener),
-		gate:     newGate(cfg.PendingPerIP, cfg.Pending),
-		cuts:     map[uint64]context.CancelCauseFunc{},
+		cfg:  cfg,
+		log:  cfg.Log.With("edge", d.addr.String()),
+		door: d,
+		gate: newGate(cfg.PendingPerIP, cfg.Pending),
+		cuts: map[uint64]context.CancelCauseFunc{},
 	}
 	s.SetTexts(cfg.Texts)
 	return s, nil
@@ -97,14 +97,9 @@ func (s *Server) SetTexts(t Texts) {
 	s.texts.Store(&t)
 }
 
-// Addr is where the server listens, with the real port.
-func (s *Server) Addr() netip.AddrPort {
-	return s.listener.Addr().(*net.TCPAddr).AddrPort()
-}
-
 // Close frees the port of a Server that was never run; after Run it does nothing.
 func (s *Server) Close() error {
-	if err := s.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+	if err := s.door.shut(true); err != nil {
 		return fmt.Errorf("edge: close listener: %w", err)
 	}
 	return nil
@@ -118,31 +113,48 @@ func (s *Server) Run(ctx context.Context) error {
 		s.log.Warn(warning)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	release := onDone(ctx, func() { s.listener.Close() })
+	release := onDone(ctx, func() { _ = s.Close() })
 	err := s.accept(ctx)
-	s.listener.Close()
+	_ = s.Close()
 	cancel(errStopping)
 	release()
 	s.conns.Wait()
 	return err
 }
 
-// accept hands every connection to a goroutine of its own. It returns nil once ctx
-// has ended, and an error only when the listener is broken.
+// accept serves the port whenever it is open. It returns nil once ctx has ended, and an
+// error only when the listener is broken.
 func (s *Server) accept(ctx context.Context) error {
+	for {
+		l, err := s.door.await(ctx)
+		if err == nil {
+			err = s.acceptFrom(ctx, l)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return fmt.Errorf("edge: accept on %s: %w", s.Addr(), err)
+		}
+	}
+}
+
+// acceptFrom hands every connection to a goroutine of its own, until ctx ends or the port is
+// closed.
+func (s *Server) acceptFrom(ctx context.Context, l *net.TCPListener) error {
 	pause := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(5*time.Millisecond),
 		backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(0))
 	for {
-		conn, err := s.listener.AcceptTCP()
+		conn, err := l.AcceptTCP()
 		switch {
-		case ctx.Err() != nil:
+		case ctx.Err() != nil || !s.door.lets(l):
 			if err == nil {
 				conn.Close()
 			}
 			return nil
 		case errors.Is(err, net.ErrClosed):
-			return fmt.Errorf("edge: accept on %s: %w", s.listener.Addr(), err)
+			return err
 		case err != nil: // mostly out of file descriptors: it passes
 			s.log.Warn("accept failed, trying again", "err", err)
 			select {
