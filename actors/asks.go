@@ -30,6 +30,7 @@ func (d *Dispatcher) serveAsks(ctx context.Context, g *errgroup.Group) {
 		return d.CancelFor(ctx, q.Player, from)
 	}))
 	serve(events.VerbState, answerWith(d.Identity, fromBackend(events.VerbState), refuseState, d.answerState))
+	serve(events.VerbSettings, answerWith(d.Identity, fromBackend(events.VerbSettings), refuseSettings, d.answerSettings))
 }
 
 func refuseRequest(r *events.Refusal) events.RequestAnswer {

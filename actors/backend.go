@@ -41,6 +41,8 @@ type BackendConfig struct {
 	RequestBurst int
 	// Allowed tells that players may be sent to an address, whoever asks.
 	Allowed func(address string) bool
+	// Settings is what operators can push to this host.
+	Settings Settings
 	// HeartbeatEvery is 1 s when zero.
 	HeartbeatEvery time.Duration
 }
@@ -66,7 +68,9 @@ type Backend struct {
 	messages atomic.Pointer[Languages]
 	tasks    tasks
 	beatSoon chan struct{}
-	beaten   beaten // of the lives before this one; one life runs at a time
+	retune   chan struct{} // there may be another pushed configuration
+	settled  chan struct{} // closed once the pushed configuration is obeyed
+	beaten   beaten        // of the lives before this one; one life runs at a time
 }
 
 // life is one life of the backend: of this process or of the game server, whichever is shorter.
@@ -116,6 +120,7 @@ func NewBackend(cfg BackendConfig) (*Backend, error) {
 		cfg: cfg, logger: cfg.Logger.With("backend", cfg.Source.ID),
 		present: map[events.PlayerID]*presence{}, moves: map[events.PlayerID]*move{},
 		reborn: make(chan struct{}, 1), beatSoon: make(chan struct{}, 1),
+		retune: make(chan struct{}, 1), settled: make(chan struct{}),
 	}
 	b.SetTiming(cfg.Timing)
 	b.SetPace(cfg.Pace)
@@ -132,6 +137,7 @@ func (b *Backend) Run(ctx context.Context) error {
 	defer b.tasks.end()
 	b.life.Store(b.newLife(ctx, b.cfg.Source.Incarnation))
 	g.Go(func() error { return b.cfg.World.Run(ctx, b) })
+	g.Go(func() error { return b.followSettings(ctx, sync.OnceFunc(func() { close(b.settled) })) })
 	g.Go(func() error {
 		for inc := b.cfg.Source.Incarnation; ; inc = events.Incarnation(b.cfg.NewID()) {
 			if err := b.runLife(ctx, inc); err != nil {
@@ -172,10 +178,13 @@ func (b *Backend) runLife(ctx context.Context, inc events.Incarnation) error {
 	g.Go(func() error { return b.announceAgain(groupCtx, l) })
 	g.Go(func() error { return b.tellOutages(groupCtx, l) })
 	g.Go(func() error {
-		select { // promises are made only once the network knows this life
-		case <-first:
-		case <-groupCtx.Done():
-			return groupCtx.Err()
+		// Promises are made only once the network knows this life, and this life what operators pushed.
+		for _, done := range []<-chan struct{}{first, b.settled} {
+			select {
+			case <-done:
+			case <-groupCtx.Done():
+				return groupCtx.Err()
+			}
 		}
 		return b.serve(groupCtx, l)
 	})
@@ -212,6 +221,9 @@ func (b *Backend) serve(ctx context.Context, l *life) error {
 	}))
 	answer(events.VerbTell, answerWith(l.Identity, fromDispatcher, refusePlain, func(ctx context.Context, _ events.HostID, q events.TellAsk) events.Answer {
 		return b.answerTell(ctx, q)
+	}))
+	answer(events.VerbConfig, answerWith(l.Identity, fromDispatcher, refusePlain, func(context.Context, events.HostID, events.ConfigAsk) events.Answer {
+		return b.answerConfig()
 	}))
 	return g.Wait()
 }
@@ -304,7 +316,7 @@ func (b *Backend) beat(ctx context.Context, l *life) *events.BackendBeat {
 		Adapter: b.cfg.Adapter, Version: b.cfg.Version, Schema: events.SchemaVersion, Game: h.Game,
 		ProtocolMin: h.ProtocolMin, ProtocolMax: h.ProtocolMax, Advertise: b.cfg.Advertise, Public: b.cfg.Public,
 		Players: h.Players, MaxPlayers: h.MaxPlayers, Promise: number, Outstanding: out, Regions: regions,
-		MSPT: h.MSPT, TPS: h.TPS, HeapUsed: h.HeapUsed, HeapMax: h.HeapMax,
+		MSPT: h.MSPT, TPS: h.TPS, HeapUsed: h.HeapUsed, HeapMax: h.HeapMax, Config: b.cfg.Settings.beat(),
 	}
 }
 

@@ -37,6 +37,8 @@ type DispatcherConfig struct {
 	Players func() int
 	// Version of the program, for the heartbeat.
 	Version string
+	// Settings is what operators can push to this host.
+	Settings Settings
 	// HeartbeatEvery is 1 s when zero.
 	HeartbeatEvery time.Duration
 	// Retention of the log: open sessions are repeated each quarter of it. 0: never.
@@ -71,7 +73,9 @@ type Dispatcher struct {
 
 	notices  notices
 	memories memories
-	collided map[string]bool // regions that were warned of
+	collided map[string]bool            // regions that were warned of
+	strange  map[events.HostID]*strange // hosts that go by another configuration
+	pushed   chan struct{}              // nudges spread
 
 	tasks tasks
 }
@@ -101,6 +105,7 @@ func NewDispatcher(cfg DispatcherConfig) (*Dispatcher, error) {
 	d := &Dispatcher{
 		Identity: cfg.Identity, cfg: cfg, log: cfg.Log, bus: cfg.Bus,
 		logger: cfg.Logger.With("dispatcher", cfg.Source.ID), jitter: jitterOf(cfg.Source),
+		strange: map[events.HostID]*strange{}, pushed: make(chan struct{}, 1),
 	}
 	d.work.init()
 	d.line.init()
@@ -145,6 +150,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		if err := d.view.WaitLive(ctx); err != nil {
 			return err
 		}
+		d.cfg.Settings.adopt(pushedOf(d.view.Controls())) // before anything is decided
 		d.setState(events.Ready)
 		d.logger.Info("ready", "folded", d.view.Folded())
 		return d.runLoops(ctx)
@@ -158,6 +164,7 @@ func (d *Dispatcher) runLoops(ctx context.Context) error {
 	g.Go(func() error { return d.sweep(ctx) })
 	g.Go(func() error { return d.runLine(ctx) })
 	g.Go(func() error { return d.runNotices(ctx) })
+	g.Go(func() error { return d.spread(ctx) })
 	g.Go(func() error { return d.beats(ctx) })
 	d.serveAsks(ctx, g)
 	d.hearNews(ctx, g)
@@ -188,6 +195,7 @@ func (d *Dispatcher) changed(c projections.Change) {
 			d.line.nudge()
 		}
 	case events.Control:
+		d.obey(c)
 		d.line.nudge()
 	case events.Audit, events.Checkpoints, events.Limits, events.Routes, events.Leases:
 	}
@@ -221,7 +229,7 @@ func (d *Dispatcher) beats(ctx context.Context) error {
 			return &events.ProxyBeat{
 				Proxy: d.Source.ID, Incarnation: d.Source.Incarnation, State: *d.state.Load(), Version: d.cfg.Version,
 				Schema: events.SchemaVersion, Kinds: []events.SessionKind{d.cfg.Kind}, Players: d.cfg.Players(),
-				InFlight: d.work.busy(), Folded: d.view.Folded(),
+				InFlight: d.work.busy(), Folded: d.view.Folded(), Config: d.cfg.Settings.beat(),
 			}
 		},
 	}

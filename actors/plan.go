@@ -228,19 +228,25 @@ func (w watch) inTurn(t projections.Transfer, owner bool, over time.Duration, c 
 
 // turn is how long this dispatcher waits for those before it in this transfer's order.
 func (w watch) turn(id events.TransferID) time.Duration {
+	return time.Duration(w.rank(id[:])) * turnStep
+}
+
+// rank counts the living dispatchers whose turn comes before this one's, in an order that is
+// another one for each thing to be done.
+func (w watch) rank(thing []byte) int {
 	rank := 0
-	mine := turnHash(id, w.self.ID)
+	mine := turnHash(thing, w.self.ID)
 	for _, p := range w.fleet.Proxies {
-		if p.Proxy != w.self.ID && w.fleet.Silence(p.Seen, w.now) <= w.timing.Stale && turnHash(id, p.Proxy) < mine {
+		if p.Proxy != w.self.ID && w.fleet.Silence(p.Seen, w.now) <= w.timing.Stale && turnHash(thing, p.Proxy) < mine {
 			rank++
 		}
 	}
-	return time.Duration(rank) * turnStep
+	return rank
 }
 
-func turnHash(id events.TransferID, host events.HostID) uint64 {
+func turnHash(thing []byte, host events.HostID) uint64 {
 	h := fnv.New64a()
-	h.Write(id[:])
+	h.Write(thing)
 	h.Write([]byte(host))
 	return h.Sum64()
 }

@@ -74,6 +74,12 @@ type (
 		Locale string `msgpack:"locale,omitempty" json:"locale,omitempty"`
 	}
 
+	// ConfigAsk says that the configuration that operators pushed has changed: the backend asks
+	// for it with SettingsAsk. The answer is OK.
+	ConfigAsk struct {
+		Seq uint64 `msgpack:"seq" json:"seq"` // in control
+	}
+
 	// Arg fills one placeholder of a message. The placeholders eta and wait are lengths of time:
 	// whole seconds, or empty when nobody knows.
 	Arg struct {
@@ -171,6 +177,23 @@ type (
 		Claim  uint64 `msgpack:"claim" json:"claim"` // sequence of the latest claim, 0 when none stands
 		Last   uint64 `msgpack:"last" json:"last"`   // the player's last sequence at the leader
 		Folded uint64 `msgpack:"folded" json:"folded"`
+	}
+)
+
+// What a backend asks about itself.
+type (
+	// SettingsAsk asks for the configuration that operators pushed, as the log's leader knows it.
+	SettingsAsk struct {
+		Have uint64 `msgpack:"have" json:"have"` // sequence of the one it obeys, 0: none
+	}
+	// SettingsAnswer is OK with the newest ConfigSet, or a refusal.
+	SettingsAnswer struct {
+		Code   Code   `msgpack:"code" json:"code"`
+		Detail string `msgpack:"detail,omitempty" json:"detail,omitempty"`
+		Seq    uint64 `msgpack:"seq" json:"seq"`   // in control; 0: nobody has pushed any
+		Text   string `msgpack:"text" json:"text"` // see ConfigSet
+		Who    string `msgpack:"who" json:"who"`
+		Why    string `msgpack:"why" json:"why"`
 	}
 )
 

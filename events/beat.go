@@ -48,6 +48,7 @@ type BackendBeat struct {
 	HeapUsed    *int64       `msgpack:"heap,omitempty" json:"heapUsedBytes,omitempty"`
 	HeapMax     *int64       `msgpack:"heapmax,omitempty" json:"heapMaxBytes,omitempty"`
 	PipelineMs  *float64     `msgpack:"pipeline,omitempty" json:"pipelineMs,omitempty"` // arrival to placed, mean
+	Config      *ConfigBeat  `msgpack:"config,omitempty" json:"config,omitempty"`
 }
 
 // Kept is how many players may be promised a place, over all regions.
@@ -70,4 +71,21 @@ type ProxyBeat struct {
 	Players     int           `msgpack:"players" json:"players"`
 	InFlight    int           `msgpack:"inflight" json:"inFlight"` // transfers it drives now
 	Folded      uint64        `msgpack:"folded" json:"folded"`     // last sequence of transfers it has folded
+	Config      *ConfigBeat   `msgpack:"config,omitempty" json:"config,omitempty"`
+}
+
+// ConfigBeat says what configuration a host goes by, so that differences between hosts show.
+// A section is a top key of network.yml; one that holds nothing but defaults is left out.
+type ConfigBeat struct {
+	Fixed   []SectionBeat `msgpack:"fixed" json:"fixed"`                         // what cannot change while a host runs; sorted
+	Live    []SectionBeat `msgpack:"live" json:"live"`                           // what can, as it holds now; sorted
+	Pushed  uint64        `msgpack:"pushed" json:"pushed"`                       // sequence in control of the ConfigSet it obeys, 0: none
+	Refused uint64        `msgpack:"refused,omitempty" json:"refused,omitempty"` // of a newer one that it cannot obey
+	Fault   string        `msgpack:"fault,omitempty" json:"fault,omitempty"`     // why not
+}
+
+// SectionBeat is a part of network.yml, as a hash that is the same for the same values.
+type SectionBeat struct {
+	Name string `msgpack:"name" json:"name"`
+	Hash string `msgpack:"hash" json:"hash"` // 8 hexadecimal digits
 }

@@ -44,24 +44,26 @@ type Verb string
 
 // Verbs of requests and news.
 const (
-	VerbReserve Verb = "reserve"
-	VerbRelease Verb = "release"
-	VerbMove    Verb = "move"
-	VerbTell    Verb = "tell"
-	VerbRequest Verb = "request"
-	VerbArrived Verb = "arrived"
-	VerbPlaced  Verb = "placed"
-	VerbState   Verb = "state"
-	VerbCancel  Verb = "cancel"
-	VerbJoined  Verb = "joined"
-	VerbLeft    Verb = "left"
-	VerbComing  Verb = "coming"
+	VerbReserve  Verb = "reserve"
+	VerbRelease  Verb = "release"
+	VerbMove     Verb = "move"
+	VerbTell     Verb = "tell"
+	VerbRequest  Verb = "request"
+	VerbArrived  Verb = "arrived"
+	VerbPlaced   Verb = "placed"
+	VerbState    Verb = "state"
+	VerbCancel   Verb = "cancel"
+	VerbConfig   Verb = "config"
+	VerbSettings Verb = "settings"
+	VerbJoined   Verb = "joined"
+	VerbLeft     Verb = "left"
+	VerbComing   Verb = "coming"
 )
 
 // BackendVerbs are answered by a backend, AskVerbs by any dispatcher, NewsVerbs by nobody.
 var (
-	BackendVerbs = []Verb{VerbReserve, VerbRelease, VerbMove, VerbTell}
-	AskVerbs     = []Verb{VerbRequest, VerbArrived, VerbPlaced, VerbState, VerbCancel}
+	BackendVerbs = []Verb{VerbReserve, VerbRelease, VerbMove, VerbTell, VerbConfig}
+	AskVerbs     = []Verb{VerbRequest, VerbArrived, VerbPlaced, VerbState, VerbCancel, VerbSettings}
 	NewsVerbs    = []Verb{VerbJoined, VerbLeft, VerbComing}
 )
 

@@ -177,6 +177,14 @@ func samples() []sample {
 			Proxy: "edge-1", Incarnation: edge.Incarnation, State: Ready, Version: "0.1.0", Schema: 1, Kinds: []SessionKind{KindEdge, KindRelay},
 			Players: 40, InFlight: 2, Folded: 1 << 33,
 		}},
+		{"configured", edge, "proxy.edge-1", 100, "", &ProxyBeat{
+			Proxy: "edge-1", Incarnation: edge.Incarnation, State: Ready, Version: "0.1.0", Schema: 1, Kinds: []SessionKind{KindEdge}, Players: 1, Folded: 9,
+			Config: &ConfigBeat{Fixed: []SectionBeat{{Name: "edge", Hash: "0a1b2c3d"}, {Name: "hosts", Hash: "4e5f6071"}}, Live: []SectionBeat{{Name: "line", Hash: "8293a4b5"}}, Pushed: 12},
+		}},
+		{"configured", host(SourceBackend, "lobby"), "backend.lobby", 1, "", &BackendBeat{
+			Server: "lobby", Incarnation: host(SourceBackend, "lobby").Incarnation, State: Ready, Regions: []RegionBeat{}, MaxPlayers: 20,
+			Config: &ConfigBeat{Refused: 12, Fault: "line.hurry: unknown key"},
+		}},
 		{"bare", direct, "proxy.survival-1", 0, "", &ProxyBeat{Proxy: "survival-1", Incarnation: direct.Incarnation, State: ShuttingDown}},
 		{"scored", edge, here, 106, "", &Reserved{
 			Attempt: 2, Server: "survival-2", Incarnation: inc, Promise: 70001, Region: "wild", At: at, TTLMs: 30000, Decision: scored,

@@ -31,6 +31,7 @@ type rig struct {
 	quiet     bool                            // nothing is logged
 	skew      map[events.HostID]time.Duration // of the hosts\' clocks
 	retention time.Duration                   // of the log, as dispatchers know it
+	settings  func(events.HostID) actors.Settings
 
 	dispatchers map[events.HostID]*host[*actors.Dispatcher]
 	backends    map[events.HostID]*host[*actors.Backend]
@@ -58,6 +59,7 @@ func simulateOn(t *testing.T, open opener, kind events.SessionKind, body func(r 
 		ctx, cancel := context.WithCancel(context.Background())
 		r := &rig{
 			t: t, ctx: ctx, store: open(t), net: sim.NewNetwork(ctx, 300*time.Millisecond), kind: kind,
+			settings:    func(events.HostID) actors.Settings { return actors.Settings{} },
 			dispatchers: map[events.HostID]*host[*actors.Dispatcher]{}, backends: map[events.HostID]*host[*actors.Backend]{},
 		}
 		if m, ok := r.store.(memory); ok {
@@ -112,7 +114,7 @@ func (r *rig) startDispatcherOn(conn string, id events.HostID, kind events.Sourc
 	client.Heal()
 	client.Resume()
 	cfg.Identity, cfg.Log, cfg.Bus, cfg.Logger, cfg.Timing = r.identity(kind, id), client, client, r.logger(id), r.timing
-	cfg.Line, cfg.Retention = r.line, r.retention
+	cfg.Line, cfg.Retention, cfg.Settings = r.line, r.retention, r.settings(id)
 	d, err := actors.NewDispatcher(cfg)
 	if err != nil {
 		r.t.Fatal(err)
@@ -146,7 +148,7 @@ func (r *rig) attach(id events.HostID, w *sim.World, kept int) {
 	}
 	b, err := actors.NewBackend(actors.BackendConfig{
 		Identity: r.identity(events.SourceBackend, id), Log: client, Bus: client, World: w, Logger: r.logger(id), Timing: r.timing, Pace: r.pace,
-		Regions: regions, Advertise: sim.WorldAddress(id), Public: sim.WorldAddress(id), Adapter: "sim",
+		Regions: regions, Advertise: sim.WorldAddress(id), Public: sim.WorldAddress(id), Adapter: "sim", Settings: r.settings(id),
 	})
 	if err != nil {
 		r.t.Fatal(err)

@@ -12,7 +12,7 @@ func (h *host) dispatcher(st *streams.Store, id events.HostID, kind events.Sessi
 	c := actors.DispatcherConfig{
 		Identity: h.identity(events.SourceKind(kind), id),
 		Log:      st, Bus: st, Logger: h.log, Kind: kind, Players: players, Version: buildInfo().Version,
-		HeartbeatEvery: h.net.Heartbeat.IntervalMs.Duration(), Retention: h.net.Store.Retention,
+		HeartbeatEvery: h.net.Heartbeat.IntervalMs.Duration(), Retention: h.net.Store.Retention, Settings: h.pushable(),
 	}
 	if kind == events.KindDirect {
 		c.Local = id

@@ -14,9 +14,10 @@ import (
 
 // host is one process of a network: what network.yml says about it, and what its roles share.
 type host struct {
-	config string           // where network.yml is
-	net    *network.Network // as it was read at the start: what needs a restart is taken from here
-	live   *live            // the rest, as it holds now
+	config string               // where network.yml is
+	net    *network.Network     // as it was read at the start: what needs a restart is taken from here
+	live   *live                // the rest, as it holds now
+	fixed  []events.SectionBeat // of net
 	self   network.Self
 	log    *slog.Logger
 	env    func(string) string
@@ -44,7 +45,7 @@ func openHost(config, id string, env func(string) string, log *slog.Logger) (*ho
 	if err != nil {
 		return nil, err
 	}
-	h.live = newLive(first)
+	h.live, h.fixed = newLive(first), sectionsOf(n.Fixed())
 	return h, nil
 }
 

@@ -15,36 +15,59 @@ import (
 	"github.com/landfall/landfall/events"
 )
 
-// changeable is what a running host takes on when it reads its configuration again: the keys
-// of network.yml that are marked live, the texts for players, and what players may do. It is
-// not changed after it was made.
+// changeable is what a running host takes on when it reads its configuration again, or when
+// operators push another one: the keys of network.yml that are marked live, the texts for
+// players, and what players may do. It is not changed after it was made.
 type changeable struct {
 	file        *network.Network // as it was read
-	net         *network.Network // the live keys of file over what this process was started with
+	pushed      actors.Pushed    // the version in force; without a text the file's own keys hold
+	refused     actors.Pushed    // a newer one that cannot be obeyed here, and why not
+	fault       string
+	net         *network.Network // the live keys of file, or of the version in force, over what this process was started with
 	messages    actors.Languages
 	permissions *network.Permissions
 	policy      actors.Policy
+	sections    []events.SectionBeat // of net's keys that can be pushed
 }
 
-// newChangeable makes all of it, for a process that was started with another file, or nothing.
+// newChangeable makes all of it of files, for a process that was started with another file, or nothing.
 func newChangeable(started, file *network.Network) (*changeable, error) {
-	n, faults := started.TakeOn(file)
+	messages, err := readMessages(file.File(file.Messages))
+	if err != nil {
+		return nil, err
+	}
+	permissions, err := readPermissions(file)
+	if err != nil {
+		return nil, err
+	}
+	c := &changeable{file: file, messages: messages, permissions: permissions}
+	return c.obeying(started, actors.Pushed{})
+}
+
+// obeying gives c with a version in force, and so none refused.
+func (c *changeable) obeying(started *network.Network, p actors.Pushed) (*changeable, error) {
+	n, faults := started.TakeOn(c.file)
+	if len(faults) == 0 && p.Text != "" {
+		n, faults = n.WithPushed(p.Text)
+	}
 	if len(faults) > 0 {
 		return nil, faults[0]
-	}
-	messages, err := readMessages(n.File(n.Messages))
-	if err != nil {
-		return nil, err
-	}
-	permissions, err := readPermissions(n)
-	if err != nil {
-		return nil, err
 	}
 	policy, err := policyOf(n)
 	if err != nil {
 		return nil, err
 	}
-	return &changeable{file: file, net: n, messages: messages, permissions: permissions, policy: policy}, nil
+	next := *c
+	next.net, next.policy, next.sections = n, policy, sectionsOf(n.Pushables())
+	next.pushed, next.refused, next.fault = p, actors.Pushed{}, ""
+	return &next, nil
+}
+
+// refusing gives c when it cannot obey a newer version.
+func (c *changeable) refusing(p actors.Pushed, why error) *changeable {
+	next := *c
+	next.refused, next.fault = p, oneLine(why)
+	return &next
 }
 
 func (c *changeable) edgeTexts() edge.Texts {
@@ -84,10 +107,16 @@ func (l *live) follow(f func(*changeable)) {
 	f(l.now())
 }
 
-// adopt replaces what holds. All who follow have it when it returns.
-func (l *live) adopt(next *changeable) {
+// change replaces what holds by what f makes of it, unless f gives it back. All who follow
+// have it when it returns. f must not block.
+func (l *live) change(f func(was *changeable) *changeable) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	was := l.now()
+	next := f(was)
+	if next == was {
+		return
+	}
 	l.current.Store(next)
 	for _, f := range l.followers {
 		f(next)
@@ -107,26 +136,40 @@ func (h *host) heed(ctx context.Context, again <-chan os.Signal) error {
 	}
 }
 
-// reload adopts what has changed in the configuration and can be adopted, and names the rest, unless it was named before. A fault anywhere changes nothing.
+// reload adopts what has changed in the configuration and can be adopted, and names the rest,
+// unless it was named before. A fault anywhere changes nothing.
 func (h *host) reload(named map[string]network.Change) {
-	next, faults, err := h.readAgain()
-	if err != nil {
-		h.log.Error("configuration refused, nothing is changed", "error", oneLine(err), "faults", faults)
-		return
-	}
-	h.nameRestarts(network.Diff(h.net, next.file), named)
-	if !next.file.Enabled() {
-		return // contradictions in it were not looked for
-	}
-	was := h.live.now()
-	h.live.adopt(next)
-	h.warnOfNotYet(without(next.file.NotYet(), was.file.NotYet()))
-	keys := adoptable(was, next)
-	if len(keys) == 0 {
+	h.live.change(func(was *changeable) *changeable {
+		own, faults, err := h.readAgain()
+		if err != nil {
+			h.log.Error("configuration refused, nothing is changed", "error", oneLine(err), "faults", faults)
+			return was
+		}
+		h.nameRestarts(network.Diff(h.net, own.file), named)
+		if !own.file.Enabled() {
+			return was // contradictions in it were not looked for
+		}
+		next, err := h.still(own, was)
+		if err != nil {
+			h.log.Error("configuration refused, nothing is changed", "error", oneLine(err), "faults", 1, "pushed", was.pushed.Seq)
+			return was
+		}
+		h.warnOfNotYet(without(own.file.NotYet(), was.file.NotYet()))
+		h.sayReloaded(was, own, next)
+		return next
+	})
+}
+
+func (h *host) sayReloaded(was, own, next *changeable) {
+	if keys := adoptable(was, next); len(keys) > 0 {
+		h.log.Info("configuration adopted", "keys", keys, "policy", next.policy.Name())
+	} else {
 		h.log.Info("configuration read again, there is nothing to adopt")
-		return
 	}
-	h.log.Info("configuration adopted", "keys", keys, "policy", next.policy.Name())
+	if next.pushed.Text != "" {
+		h.log.Info("a pushed version goes before the file until: landfall config push --off",
+			"version", next.pushed.Seq, "by", next.pushed.Who, "over", adoptable(own, next))
+	}
 }
 
 // readAgain gives the configuration as it stands in the files, or the first of so many faults.

@@ -39,8 +39,13 @@ func newReloaded(t *testing.T) *reloaded {
 // says reloads and returns what the log says of it, without times.
 func (r *reloaded) says(t *testing.T) []string {
 	t.Helper()
+	return r.logOf(func() { r.reload(r.named) })
+}
+
+// logOf is what the log says while something is done, without times.
+func (r *reloaded) logOf(act func()) []string {
 	r.log.Reset()
-	r.reload(r.named)
+	act()
 	var lines []string
 	for line := range strings.Lines(r.log.String()) {
 		_, line, _ = strings.Cut(strings.TrimSuffix(line, "\n"), " ")
@@ -193,7 +198,7 @@ func TestFollowersHearChangesInOrder(t *testing.T) {
 	for range 4 {
 		group.Go(func() {
 			for range 50 {
-				l.adopt(&changeable{})
+				l.change(func(*changeable) *changeable { return &changeable{} })
 			}
 		})
 		group.Go(func() { l.follow(func(c *changeable) { _ = c.messages }) })
@@ -203,7 +208,7 @@ func TestFollowersHearChangesInOrder(t *testing.T) {
 	l.follow(func(c *changeable) { first = append(first, c) })
 	l.follow(func(c *changeable) { second = append(second, c) })
 	for range 3 {
-		l.adopt(&changeable{messages: actors.Languages{}})
+		l.change(func(*changeable) *changeable { return &changeable{messages: actors.Languages{}} })
 	}
 	if !slices.Equal(first, second) || len(first) != 4 || first[3] != l.now() {
 		t.Errorf("one heard %d changes, another %d", len(first), len(second))

@@ -33,7 +33,7 @@ func (h *host) sidecar(st *streams.Store) (*actors.Backend, error) {
 		Identity: h.identity(events.SourceBackend, events.HostID(id)),
 		Log:      st, Bus: st, World: world, Logger: h.log,
 		Regions: regionsOf(x), Advertise: x.Advertise, Public: x.PublicAddress, Adapter: "rcon", Version: buildInfo().Version,
-		Allowed: allowedAddresses(h.net), HeartbeatEvery: h.net.Heartbeat.IntervalMs.Duration(),
+		Allowed: allowedAddresses(h.net), HeartbeatEvery: h.net.Heartbeat.IntervalMs.Duration(), Settings: h.pushable(),
 	})
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ const (
 	CodeOutOfBounds   = "OUT_OF_BOUNDS"       // right type, value not allowed
 	CodeRequired      = "REQUIRED"            // a key that an enabled network cannot do without
 	CodeContradiction = "CONTRADICTION"       // two keys that cannot both hold
+	CodeNotPushable   = "NOT_PUSHABLE"        // a key that no running host can take from others
 	CodeNotYet        = "NOT_IN_THIS_VERSION" // allowed by the file, not carried out yet
 	CodeTLSRequired   = "TLS_REQUIRED"        // an open listener without a certificate
 	CodeNoID          = "NO_ID"               // nobody said who this host is
