@@ -31,6 +31,9 @@ func (d *Dispatcher) serveAsks(ctx context.Context, g *errgroup.Group) {
 	}))
 	serve(events.VerbState, answerWith(d.Identity, fromBackend(events.VerbState), refuseState, d.answerState))
 	serve(events.VerbSettings, answerWith(d.Identity, fromBackend(events.VerbSettings), refuseSettings, d.answerSettings))
+	g.Go(func() error {
+		return d.bus.Serve(ctx, events.TriggerOf("*"), dispatcherQueue, func() {}, d.answerEvent)
+	})
 }
 
 func refuseRequest(r *events.Refusal) events.RequestAnswer {
@@ -66,6 +69,11 @@ func (d *Dispatcher) answerRequest(ctx context.Context, from events.HostID, q ev
 	if q.Permits, refusal = sortedPermits(q.Permits); refusal != nil {
 		return refuseRequest(refusal)
 	}
+	if q.Trigger == events.TriggerEvent {
+		if q.Wish, refusal = d.wishOf(q.Via); refusal != nil {
+			return refuseRequest(refusal)
+		}
+	}
 	d.keepPermits(q.Player, from, q.Permits)
 	d.awaitSession(ctx, q.Player, from)
 	return d.Open(ctx, q, from)
@@ -82,6 +90,9 @@ func (d *Dispatcher) awaitSession(ctx context.Context, player events.PlayerID, s
 
 // Open opens a transfer, or says what stands in its way. origin is empty for the API.
 func (d *Dispatcher) Open(ctx context.Context, q events.RequestAsk, origin events.HostID) events.RequestAnswer {
+	if q.Player.IsZero() || q.Transfer.IsZero() {
+		return refuseRequest(events.Refuse(events.BadRequest, "want the ids of a player and of a transfer"))
+	}
 	if a, over := d.outcome(ctx, q); over {
 		return a
 	}

@@ -70,6 +70,7 @@ type Dispatcher struct {
 
 	permissions atomic.Pointer[Permissions]
 	limits      atomic.Pointer[Limits]
+	triggers    atomic.Pointer[EventTriggers]
 
 	notices  notices
 	memories memories
@@ -117,6 +118,7 @@ func NewDispatcher(cfg DispatcherConfig) (*Dispatcher, error) {
 	d.SetPolicy(cfg.Policy)
 	d.SetLine(cfg.Line)
 	d.SetLimits(nil)
+	d.SetEvents(EventTriggers{})
 	d.notices.init()
 	d.setState(events.Starting)
 	d.view = projections.NewView(projections.Config{

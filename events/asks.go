@@ -116,7 +116,6 @@ type (
 	// name is that of the subject. The answer is a RequestAnswer.
 	TriggerAsk struct {
 		Player   PlayerID   `msgpack:"player" json:"player"`
-		Name     string     `msgpack:"name" json:"name"`
 		Transfer TransferID `msgpack:"transfer" json:"transfer"` // see RequestAsk
 	}
 	// RequestAnswer is ACCEPTED with the place in the log, ACTIVE with the state of the

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -75,6 +76,14 @@ func AskOf(id HostID, v Verb) string { return "landfall.ask.backend." + string(i
 
 // NewsOf is where backend id announces; "*" as id hears all.
 func NewsOf(id HostID, v Verb) string { return "landfall.news.backend." + string(id) + "." + string(v) }
+
+// TriggerOf is where it is said that an event happened for a player; "*" as name hears all.
+func TriggerOf(event string) string { return triggerPrefix + event }
+
+const triggerPrefix = "landfall.trigger."
+
+// EventOf is the reverse of TriggerOf.
+func EventOf(subject string) string { return strings.TrimPrefix(subject, triggerPrefix) }
 
 // SealCall encodes and signs a request, an answer (Cause set; subject is the request's) or news.
 func SealCall(k *Keyring, c Call, at time.Time, subject string, body any) (Wire, error) {

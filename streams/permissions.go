@@ -83,13 +83,14 @@ func dispatcherPermissions(id events.HostID, inbox string) Permissions {
 			events.ToBackend("*", "*"),
 			events.AskOf(id, "*"),
 			events.NewsOf(id, "*"),
+			events.TriggerOf("*"),
 		}, readAPI...),
 		Subscribe: []string{
 			inbox,
 			events.ToBackend(id, ">"),
 			events.AskOf("*", "*"),
 			events.NewsOf("*", "*"),
-			"landfall.trigger.>",
+			events.TriggerOf("*"),
 		},
 		AnswerFor: answerFor,
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/landfall/landfall/actors"
 	"github.com/landfall/landfall/events"
 	"github.com/landfall/landfall/streams"
 	"github.com/landfall/landfall/streams/embedded"
@@ -23,6 +24,16 @@ const operatorID events.HostID = "cli"
 func operatorLogin(secret []byte) embedded.User {
 	name, password := streams.Login(secret, streams.RoleOperator, operatorID)
 	return embedded.User{Role: streams.RoleOperator, ID: operatorID, Name: name, Password: password}
+}
+
+// operator is who speaks in a verb that decides, for as long as it runs.
+func operator(secret []byte) (actors.Identity, error) {
+	k, err := events.NewKey(secret)
+	if err != nil {
+		return actors.Identity{}, err
+	}
+	src := events.Source{Kind: events.SourceOperator, ID: operatorID, Incarnation: events.Incarnation(newID())}
+	return actors.Identity{Source: src, Keys: events.NewKeyring(k), Now: time.Now, NewID: newID}, nil
 }
 
 // order is an operator's decision on its way into the log.
@@ -75,9 +86,9 @@ type deciding struct {
 	source
 }
 
-// open opens the store that decisions go to.
-func (o *order) open(ctx context.Context) (deciding, error) {
-	src, err := o.find(os.Getenv)
+// openToDecide opens the store that decisions go to.
+func (f storeFlags) openToDecide(ctx context.Context) (deciding, error) {
+	src, err := f.find(os.Getenv)
 	if err != nil {
 		return deciding{}, err
 	}
@@ -89,8 +100,8 @@ func (o *order) open(ctx context.Context) (deciding, error) {
 }
 
 // within runs a verb on the open store.
-func (o *order) within(ctx context.Context, run func(d deciding) error) error {
-	d, err := o.open(ctx)
+func (f storeFlags) within(ctx context.Context, run func(d deciding) error) error {
+	d, err := f.openToDecide(ctx)
 	if err != nil {
 		return err
 	}
@@ -117,18 +128,16 @@ func (o *order) write(c *cobra.Command, d deciding, key string, f events.Fact) e
 
 // decree appends a fact of control behind the newest one of its key.
 func decree(ctx context.Context, st *streams.Store, secret []byte, key string, f events.Fact) (uint64, error) {
-	k, err := events.NewKey(secret)
+	who, err := operator(secret)
 	if err != nil {
 		return 0, err
 	}
-	ring := events.NewKeyring(k)
-	src := events.Source{Kind: events.SourceOperator, ID: operatorID, Incarnation: events.Incarnation(newID())}
 	for range 5 {
 		last, _, err := st.Last(ctx, events.Control, key)
 		if err != nil {
 			return 0, err
 		}
-		m, err := events.Seal(ring, events.Envelope{ID: newID(), Source: src, Time: time.Now(), Key: key, Prev: last.Seq}, f)
+		m, err := events.Seal(who.Keys, events.Envelope{ID: newID(), Source: who.Source, Time: time.Now(), Key: key, Prev: last.Seq}, f)
 		if err != nil {
 			return 0, err
 		}

@@ -30,6 +30,7 @@ func (h *host) dispatcher(st *streams.Store, id events.HostID, kind events.Sessi
 		d.SetLine(lineOf(now.net))
 		d.SetPermissions(permissionsOf(now.permissions))
 		d.SetLimits(limitsOf(now.net))
+		d.SetEvents(eventsOf(now.net))
 	})
 	return d, nil
 }

@@ -89,6 +89,15 @@ func limitsOf(n *network.Network) actors.Limits {
 	return out
 }
 
+// eventsOf is where network.yml lets events lead.
+func eventsOf(n *network.Network) actors.EventTriggers {
+	out := actors.EventTriggers{Enabled: n.Triggers.Event.Enabled, Regions: map[string]string{}}
+	for name, to := range n.Triggers.Event.Map {
+		out.Regions[name] = to.Region
+	}
+	return out
+}
+
 // lineOf is how network.yml wants players to wait.
 func lineOf(n *network.Network) actors.LineRules {
 	l := n.Line

@@ -85,6 +85,7 @@ func TestReload(t *testing.T) {
 			`level=INFO msg="configuration adopted" keys=[loadBalancer.policy] policy=roundRobin/`}},
 		{"a fault", "loadBalancer: { policy: best }\nline: { maxSize: 0 }\n", []string{`level=ERROR msg="configuration refused, nothing is changed" error="`}},
 		{"a contradiction", "loadBalancer: { policy: \"fixed:nobody\" }\n", []string{`level=ERROR msg="configuration refused, nothing is changed" error="`}},
+		{"events", "triggers: { event: { enabled: true, map: { arena-end: {} } } }\n", []string{`level=INFO msg="configuration adopted" keys="[triggers.event.enabled triggers.event.map.arena-end]"`}},
 		{"requests", "routing: { crossServerBurst: 3 }\n", []string{`level=INFO msg="configuration adopted" keys=[routing.crossServerBurst]`}},
 		{"limits", "limits: { rtp: { cooldownSeconds: 60 }, join: { perDay: 3 } }\n", []string{`level=INFO msg="configuration adopted" keys="[limits.join limits.rtp.cooldownSeconds]"`}},
 		{"permissions", "permissions: p.yml\n", []string{`level=INFO msg="configuration adopted" keys=[permissions]`}},

@@ -17,6 +17,7 @@ func verbs() []func() *cobra.Command {
 		newReplay,
 		newState,
 		newTail,
+		newTrigger,
 		newVerify,
 		newVersion,
 		newWhatif,

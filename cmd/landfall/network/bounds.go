@@ -107,9 +107,9 @@ var keys = []Key{
 	{Path: "triggers.join.enabled", Kind: Bool, Default: "false", Doc: "a join asks for a transfer"},
 	{Path: "triggers.join.map", Kind: Map, Default: `{ "": { region: "" } }`, Doc: "by host name the player dialled; the empty name is any"},
 	{Path: "triggers.join.map.<host>.region", Kind: ID, Default: `""`, Doc: "region asked for; empty: any"},
-	{Path: "triggers.event.enabled", Kind: Bool, Default: "false", Doc: "a named event asks for a transfer"},
-	{Path: "triggers.event.map", Kind: Map, Default: "{}", Doc: "by the event's name"},
-	{Path: "triggers.event.map.<id>.region", Kind: ID, Default: `""`, Doc: "region asked for; empty: any"},
+	{Path: "triggers.event.enabled", Kind: Bool, Default: "false", Live: true, Doc: "a named event asks for a transfer, see [triggers](triggers.md)"},
+	{Path: "triggers.event.map", Kind: Map, Default: "{}", Live: true, Doc: "by the event's name"},
+	{Path: "triggers.event.map.<id>.region", Kind: ID, Default: `""`, Live: true, Doc: "region asked for; empty: any"},
 	{Path: "triggers.api.enabled", Kind: Bool, Default: "true", Doc: "the HTTP API may ask for a transfer"},
 
 	{Path: "routing.prefer", Kind: Choice, Choices: []string{"network", "local"}, Default: "network", Live: true, Doc: "a request that names no server: network goes to another server and home only if no other has room; local stays at home if there is room"},

@@ -37,7 +37,7 @@ triggers: { join: { enabled: true }, event: { enabled: true } }
 hosts:
   a: { rcon: { address: "10.0.0.1:1", passwordFile: p } }
 `, []string{"1: network.name", "2: store.carrier", "4: loadBalancer.staleAfterMs", "5: loadBalancer.terms.mspt.curve.k",
-			"6: reservation.ttlSeconds", "7: triggers.join.enabled", "7: triggers.event.enabled", "9: hosts.a.advertise", "9: hosts.a.rcon.address"}},
+			"6: reservation.ttlSeconds", "7: triggers.join.enabled", "9: hosts.a.advertise", "9: hosts.a.rcon.address"}},
 		{"not yaml", "network: [\n", []string{"1: not YAML"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

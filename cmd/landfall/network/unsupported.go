@@ -23,7 +23,6 @@ var refused = []feature{
 	{Key: "security.tls.key", Remedy: `"", with loopback listeners`},
 	{Key: "security.tls.ca", Remedy: `"", with loopback listeners`},
 	{Key: "triggers.join.enabled", Remedy: "false"},
-	{Key: "triggers.event.enabled", Remedy: "false"},
 	{Key: "allocation.scenes", Remedy: `""`},
 	{Key: "telemetry.otlp", Remedy: `""`},
 	{Key: "hosts.<id>.creds", Remedy: `"" (hosts log in with the network's secret)`},

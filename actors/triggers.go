@@ -1,0 +1,71 @@
+package actors
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/landfall/landfall/events"
+)
+
+// EventTriggers say for which events players are moved, and where to. The zero value: for none.
+type EventTriggers struct {
+	Enabled bool
+	Regions map[string]string // by the event's name; an empty region is any place
+}
+
+// SetEvents replaces what events do. It does not block; it holds from the next event on.
+func (d *Dispatcher) SetEvents(e EventTriggers) { d.triggers.Store(&e) }
+
+// wishOf is where an event leads.
+func (d *Dispatcher) wishOf(event string) (events.Wish, *events.Refusal) {
+	rules := d.triggers.Load()
+	if !rules.Enabled {
+		return events.Wish{}, events.Refuse(events.Disabled, "triggers.event.enabled is false")
+	}
+	region, known := rules.Regions[event]
+	if !known {
+		there := "there are none"
+		if names := slices.Sorted(maps.Keys(rules.Regions)); len(names) > 0 {
+			there = "there are " + strings.Join(names, ", ")
+		}
+		return events.Wish{}, events.Refuse(events.BadRequest, fmt.Sprintf("no event is called %q: %s", event, there))
+	}
+	return events.Wish{Region: region}, nil
+}
+
+// answerEvent opens a transfer for a player for whom something has happened. Operators and
+// dispatchers may say so; a backend asks for its own players (see answerRequest).
+func (d *Dispatcher) answerEvent(ctx context.Context, subject string, w events.Wire) events.Wire {
+	answer := answerWith(d.Identity, fromDispatcher, refuseRequest, func(ctx context.Context, _ events.HostID, q events.TriggerAsk) events.RequestAnswer {
+		return d.happened(ctx, events.EventOf(subject), q)
+	})
+	return answer(ctx, subject, w)
+}
+
+func (d *Dispatcher) happened(ctx context.Context, event string, q events.TriggerAsk) events.RequestAnswer {
+	wish, refusal := d.wishOf(event)
+	if refusal != nil {
+		return refuseRequest(refusal)
+	}
+	s, known := d.view.Session(q.Player)
+	if !known || !s.Open {
+		return refuseRequest(events.Refuse(events.NotHere, "the player is not on the network"))
+	}
+	a := d.Open(ctx, events.RequestAsk{
+		Player: q.Player, Name: s.Name, Transfer: q.Transfer, Trigger: events.TriggerEvent, Via: event, Wish: wish,
+	}, s.Server)
+	if a.Code == events.Accepted {
+		d.tellPlayer(q.Player, "transfer.accepted", nil)
+	}
+	return a
+}
+
+// TriggerEvent says over a bus, in an operator's name or a dispatcher's, that an event
+// happened for a player. The answer is that of a request. events.ErrNobody: no dispatcher
+// serves; any other error leaves the outcome unknown, and the same transfer may be asked for again.
+func TriggerEvent(ctx context.Context, i Identity, bus Bus, event string, q events.TriggerAsk) (events.RequestAnswer, error) {
+	return ask[events.RequestAnswer](ctx, i, bus, events.TriggerOf(event), q)
+}
