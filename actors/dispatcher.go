@@ -243,6 +243,12 @@ func (d *Dispatcher) problem(p projections.Problem) {
 	d.audit(events.Rejected{Source: p.Source, Code: p.Refusal.Code, Subject: p.Bucket.Subject(p.Key), At: p.Seq, Detail: p.Refusal.Detail})
 }
 
+// Report puts a finding about the log into the audit, for operators. It does not block.
+func (d *Dispatcher) Report(r events.Rejected) {
+	r.Source = d.Source.String()
+	d.audit(r)
+}
+
 // audit appends to the audit bucket in the background. Losing one under a store outage is
 // accepted; it is logged either way.
 func (d *Dispatcher) audit(r events.Rejected) {

@@ -99,6 +99,7 @@ var told = map[events.Code]struct {
 	events.Moved:          {never: "nobody is refused with it"},
 
 	events.BadSignature: {never: inTheLog},
+	events.LogChanged:   {never: inTheLog},
 	events.UnknownKey:   {never: inTheLog},
 	events.WrongActor:   {never: inTheLog},
 	events.WrongPrev:    {never: inTheLog},

@@ -92,6 +92,7 @@ const (
 	UnknownType  Code = "UNKNOWN_TYPE"
 	Stray        Code = "STRAY_MARKER"
 	DuplicateID  Code = "DUPLICATE_ID"
+	LogChanged   Code = "LOG_CHANGED" // it is not the log that a host remembers
 )
 
 // Refusal is a decision not to act, with the reason a caller can rely on.

@@ -62,6 +62,7 @@ type crew struct {
 	store *hostStore
 
 	dispatcher *actors.Dispatcher // nil: none here
+	sealer     *actors.Sealer     // beside a dispatcher
 	backend    *actors.Backend    // nil: none here
 }
 
@@ -128,6 +129,7 @@ func (c *crew) man(ctx context.Context, fronts, core *gang) error {
 	}
 	if c.dispatcher != nil {
 		core.start(c.dispatcher.Run)
+		core.start(c.sealer.Run)
 		core.start(c.announce)
 		return nil
 	}
@@ -144,7 +146,10 @@ func (c *crew) makeDispatcher(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.dispatcher, err = c.host.dispatcher(st, id, kind, c.front.players)
+	if c.dispatcher, err = c.host.dispatcher(st, id, kind, c.front.players); err != nil {
+		return err
+	}
+	c.sealer, err = c.host.sealer(st, id, kind, c.dispatcher.Report)
 	return err
 }
 

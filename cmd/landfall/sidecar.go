@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -57,7 +56,7 @@ func (h *host) world(id string, x network.Host) (actors.World, error) {
 	}
 	s, err := rcon.New(rcon.Config{
 		Address: x.RCON.Address, Password: password, Regions: regionNames(h.net),
-		StateDir: filepath.Join(h.net.File(h.net.Store.Dir)+"-hosts", id), Log: h.log.With("backend", id),
+		StateDir: h.stateDir(id), Log: h.log.With("backend", id),
 	})
 	if err != nil {
 		return nil, err

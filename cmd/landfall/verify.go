@@ -4,10 +4,9 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -63,13 +62,12 @@ key, 64 wrong command line, 130 interrupted.`,
 
 func readMemories(files []string) (out []events.Checkpoint, err error) {
 	for _, file := range files {
-		raw, err := os.ReadFile(file) //nolint:gosec // the operator names the file
+		c, err := readCheckpoint(file)
+		if err == nil && c.Number == 0 {
+			err = fmt.Errorf("%s: %w", file, fs.ErrNotExist)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("--remembered: %w", err)
-		}
-		var c events.Checkpoint
-		if err := json.Unmarshal(raw, &c); err != nil || c.Number == 0 {
-			return nil, fmt.Errorf("--remembered %s: not a checkpoint that a host remembers: %w", file, err)
 		}
 		out = append(out, c)
 	}
