@@ -16,11 +16,13 @@ import (
 // dispatcherQueue makes one dispatcher answer each request of a backend.
 const dispatcherQueue = "dispatchers"
 
-// serveAsks answers the backends.
+// serveAsks answers the backends, unless this proxy is drained: others do.
 func (d *Dispatcher) serveAsks(ctx context.Context, g *errgroup.Group) {
 	serve := func(v events.Verb, handle func(context.Context, string, events.Wire) events.Wire) {
 		g.Go(func() error {
-			return d.bus.Serve(ctx, events.AskOf("*", v), dispatcherQueue, func() {}, handle)
+			return d.whileOpen(ctx, func(ctx context.Context) error {
+				return d.bus.Serve(ctx, events.AskOf("*", v), dispatcherQueue, func() {}, handle)
+			})
 		})
 	}
 	serve(events.VerbRequest, answerWith(d.Identity, fromBackend(events.VerbRequest), refuseRequest, d.answerRequest))

@@ -60,6 +60,7 @@ type Dispatcher struct {
 	work   workers
 	line   parked
 	wakeup wakers
+	open   openness
 	conns  connections
 	runs   runs
 	count  counters
@@ -111,6 +112,7 @@ func NewDispatcher(cfg DispatcherConfig) (*Dispatcher, error) {
 	d.work.init()
 	d.line.init()
 	d.wakeup.init()
+	d.open.init()
 	d.conns.init()
 	d.runs.init()
 	d.memories.init()
@@ -198,6 +200,7 @@ func (d *Dispatcher) changed(c projections.Change) {
 		}
 	case events.Control:
 		d.obey(c)
+		d.noteDrain()
 		d.line.nudge()
 	case events.Audit, events.Checkpoints, events.Limits, events.Routes, events.Leases:
 	}
@@ -228,10 +231,11 @@ func (d *Dispatcher) beats(ctx context.Context) error {
 	b := beater{
 		Identity: d.Identity, log: d.log, logger: d.logger, every: d.cfg.HeartbeatEvery, key: events.ProxyKey(d.Source.ID),
 		beat: func() events.Fact {
+			drain, _ := d.Drained()
 			return &events.ProxyBeat{
 				Proxy: d.Source.ID, Incarnation: d.Source.Incarnation, State: *d.state.Load(), Version: d.cfg.Version,
 				Schema: events.SchemaVersion, Kinds: []events.SessionKind{d.cfg.Kind}, Players: d.cfg.Players(),
-				InFlight: d.work.busy(), Folded: d.view.Folded(), Config: d.cfg.Settings.beat(),
+				InFlight: d.work.busy(), Folded: d.view.Folded(), Config: d.cfg.Settings.beat(), Drained: drain != nil,
 			}
 		},
 	}

@@ -72,6 +72,9 @@ type ProxyBeat struct {
 	InFlight    int           `msgpack:"inflight" json:"inFlight"` // transfers it drives now
 	Folded      uint64        `msgpack:"folded" json:"folded"`     // last sequence of transfers it has folded
 	Config      *ConfigBeat   `msgpack:"config,omitempty" json:"config,omitempty"`
+	// Drained: it lets nobody in and answers no backend, by the decision of an operator; it
+	// serves the players it has.
+	Drained bool `msgpack:"drained,omitempty" json:"drained,omitempty"`
 }
 
 // ConfigBeat says what configuration a host goes by, so that differences between hosts show.

@@ -185,6 +185,7 @@ func samples() []sample {
 			Server: "lobby", Incarnation: host(SourceBackend, "lobby").Incarnation, State: Ready, Regions: []RegionBeat{}, MaxPlayers: 20,
 			Config: &ConfigBeat{Refused: 12, Fault: "line.hurry: unknown key"},
 		}},
+		{"drained", edge, "proxy.edge-1", 0, "", &ProxyBeat{Proxy: "edge-1", Incarnation: edge.Incarnation, State: Ready, Version: "0.1.0", Schema: 1, Kinds: []SessionKind{KindEdge}, Drained: true}},
 		{"bare", direct, "proxy.survival-1", 0, "", &ProxyBeat{Proxy: "survival-1", Incarnation: direct.Incarnation, State: ShuttingDown}},
 		{"scored", edge, here, 106, "", &Reserved{
 			Attempt: 2, Server: "survival-2", Incarnation: inc, Promise: 70001, Region: "wild", At: at, TTLMs: 30000, Decision: scored,

@@ -125,18 +125,16 @@ func (s *Server) Run(ctx context.Context) error {
 // accept serves the port whenever it is open. It returns nil once ctx has ended, and an
 // error only when the listener is broken.
 func (s *Server) accept(ctx context.Context) error {
-	for {
+	for ctx.Err() == nil {
 		l, err := s.door.await(ctx)
 		if err == nil {
 			err = s.acceptFrom(ctx, l)
 		}
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil:
+		if err != nil && ctx.Err() == nil {
 			return fmt.Errorf("edge: accept on %s: %w", s.Addr(), err)
 		}
 	}
+	return nil
 }
 
 // acceptFrom hands every connection to a goroutine of its own, until ctx ends or the port is

@@ -249,3 +249,59 @@ func TestWaitingPlayersAreToldOfTheKillSwitch(t *testing.T) {
 		}
 	})
 }
+
+// A drained proxy answers no backend, in this life and the next, and serves the players it has.
+func TestDrainedProxyServesItsOwn(t *testing.T) {
+	play(t, func(s *scene) {
+		w := s.switches()
+		w.put("drain.e1", &events.DrainSet{Host: "e1", On: true, Who: "op"})
+		if drain, _ := s.dispatchers["e1"].actor.Drained(); drain == nil || drain.Who != "op" {
+			t.Fatalf("e1 is drained: %+v", drain)
+		}
+		if drain, _ := s.dispatchers["e2"].actor.Drained(); drain != nil {
+			t.Fatalf("e2 is drained: %+v", drain)
+		}
+		s.until("a heartbeat that says so", 3*time.Second, func() bool { return s.observer().View().Fleet().Proxy("e1").Drained })
+
+		s.player.Ask("")
+		got := s.outcome(s.player, forever)
+		s.completed(s.player, got, "b")
+		if got.Claim.Dispatcher != "e1" {
+			t.Errorf("moved by %s, want the one that holds the player", got.Claim.Dispatcher)
+		}
+
+		other := s.rig.player("Other", "e1", "a")
+		s.dispatchers["e2"].client.Cut()
+		other.Ask("")
+		s.until("nobody answers", 20*time.Second, func() bool { return times(other, "refused.TRANSPORT_DOWN") == 1 })
+		w.put("drain.e1", &events.DrainSet{Host: "e1", Who: "op"})
+		other.Ask("")
+		if got := s.outcome(other, forever); got.Phase != projections.Completed {
+			t.Errorf("after it was put back: %s %s", got.Phase, got.Code)
+		}
+
+		w.put("drain.e1", &events.DrainSet{Host: "e1", On: true, Who: "op"})
+		s.killDispatcher("e1")
+		s.pass(5 * time.Second)
+		s.dispatcher("e1")
+		s.settle()
+		if drain, _ := s.dispatchers["e1"].actor.Drained(); drain == nil {
+			t.Error("e1 starts open although it is drained")
+		}
+	})
+}
+
+// Who moves the players of one server without a front is not taken out with it: the server is.
+func TestDrainWithoutAFront(t *testing.T) {
+	simulate(t, events.KindDirect, func(r *rig) {
+		r.direct("d-a", "a")
+		r.direct("d-b", "b")
+		r.backend("a", 0)
+		r.backend("b", 8)
+		r.settle()
+		r.operator("drain.d-a", 0, &events.DrainSet{Host: "d-a", On: true, Who: "op"})
+		if drain, _ := r.dispatchers["d-a"].actor.Drained(); drain != nil {
+			t.Errorf("d-a is drained: %+v", drain)
+		}
+	})
+}

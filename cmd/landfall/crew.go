@@ -178,14 +178,23 @@ func (c *crew) announce(ctx context.Context) error {
 	if err := c.dispatcher.View().WaitLive(ctx); err != nil {
 		return err
 	}
+	drain, changed := c.dispatcher.Drained()
+	if drain != nil {
+		c.shut(drain)
+	}
 	c.front.attach(c.dispatcher)
 	c.sayReady()
-	<-ctx.Done()
-	return ctx.Err()
+	return c.mindDoors(ctx, changed)
 }
 
 func (c *crew) sayReady() {
-	c.host.log.Info("ready", "proxy", c.host.self.ProxyID, "server", c.host.self.ServerID, "carrier", c.host.self.Carrier)
+	state := []any{"proxy", c.host.self.ProxyID, "server", c.host.self.ServerID, "carrier", c.host.self.Carrier}
+	if c.dispatcher != nil {
+		if drain, _ := c.dispatcher.Drained(); drain != nil {
+			state = append(state, "drained", true)
+		}
+	}
+	c.host.log.Info("ready", state...)
 }
 
 // stop ends all in order: nobody is let in any more and those who are in are cut, so that

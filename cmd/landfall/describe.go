@@ -45,7 +45,11 @@ func describe(f events.Fact) string {
 	case *events.BackendBeat:
 		return fmt.Sprintf("%s, %d of %d players, %d kept, promise %d", f.State, f.Players, f.MaxPlayers, f.Kept(), f.Promise)
 	case *events.ProxyBeat:
-		return fmt.Sprintf("%s, %d players, %d in flight, folded %d", f.State, f.Players, f.InFlight, f.Folded)
+		drained := ""
+		if f.Drained {
+			drained = ", drained"
+		}
+		return fmt.Sprintf("%s%s, %d players, %d in flight, folded %d", f.State, drained, f.Players, f.InFlight, f.Folded)
 	default:
 		return ""
 	}
