@@ -124,10 +124,13 @@ func NewDispatcher(cfg DispatcherConfig) (*Dispatcher, error) {
 	d.notices.init()
 	d.setState(events.Starting)
 	d.view = projections.NewView(projections.Config{
-		Log: cfg.Log, Keys: cfg.Keys, Logger: d.logger, Now: cfg.Now, Retention: cfg.Retention, Changed: d.changed, Problem: d.problem,
+		Log: cfg.Log, Keys: cfg.Keys, Logger: d.logger, Now: cfg.Now, Retention: cfg.Retention, Stale: d.stale, Changed: d.changed, Problem: d.problem,
 	})
 	return d, nil
 }
+
+// stale is the silence after which a host counts as absent.
+func (d *Dispatcher) stale() time.Duration { return d.timing.Load().Stale }
 
 // jitterOf spreads hosts over a second, the same way for the whole life of one.
 func jitterOf(s events.Source) time.Duration {

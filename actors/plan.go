@@ -135,6 +135,9 @@ func planOpen(s Standing, t projections.Transfer, w watch) act {
 		if w.timing.MaxAge > 0 && w.now.Sub(t.Seen.Requested) > w.timing.MaxAge {
 			return do{Cancel{Transfer: t.ID, Code: events.AgedOut}}
 		}
+		if w.fleet.Live && !w.hears() {
+			return idle{} // what is known of the destinations is too old to choose by
+		}
 		return dispatch{}
 	}
 	if !s.HasSession {
@@ -251,8 +254,12 @@ func turnHash(thing []byte, host events.HostID) uint64 {
 	return h.Sum64()
 }
 
+// hears tells that this dispatcher sees what happens: it has not slept, nor does its connection
+// hang.
+func (w watch) hears() bool { return w.fleet.Hears(w.now, w.timing.Stale) }
+
 func (w watch) sighted() bool {
-	return w.fleet.Sighted(w.now, w.timing.Stale+time.Second+w.jitter)
+	return w.fleet.Sighted(w.now, w.timing.Stale, w.timing.Stale+time.Second+w.jitter)
 }
 
 // owns tells that this life of a dispatcher holds the player's session, or held it last.

@@ -63,6 +63,7 @@ func planFor(t *testing.T, self events.HostID, at time.Duration, facts ...events
 			ProxyBeat: events.ProxyBeat{Proxy: id, Incarnation: lifeOf(id), State: events.Ready}, Seq: 61, Seen: p.w.now, Since: f.Since, Live: true,
 		})
 	}
+	f.Heard = p.w.now
 	p.w.fleet = f
 	return p
 }

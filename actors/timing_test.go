@@ -54,6 +54,9 @@ func TestTimingsChange(t *testing.T) {
 		later := func() act {
 			w := s.watch()
 			w.now = w.now.Add(20 * time.Second)
+			heard := *w.fleet
+			heard.Heard = w.now
+			w.fleet = &heard
 			return plan(s.standing(steve), w)
 		}
 		if got := say(later()); got != "dispatch" {

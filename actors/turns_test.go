@@ -18,9 +18,11 @@ func queueing(t *testing.T, servers map[events.HostID][]events.RegionBeat, body 
 		for id, regions := range servers {
 			q.beat(t, id, 0, regions...)
 		}
-		passTime(5 * time.Second) // sighted
-		for id, regions := range servers {
-			q.beat(t, id, q.view.Fleet().Backend(id).Seq, regions...)
+		for range 2 { // seen for long enough, and never without a beat for too long
+			passTime(2500 * time.Millisecond)
+			for id, regions := range servers {
+				q.beat(t, id, q.view.Fleet().Backend(id).Seq, regions...)
+			}
 		}
 		body(t, q)
 	})

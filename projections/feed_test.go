@@ -178,11 +178,11 @@ func TestFleetKeepsTheOldSnapshot(t *testing.T) {
 		if got := f.Backend("b").Seen; !got.Equal(seen) {
 			t.Errorf("a beat that was read again became younger by %v", got.Sub(seen))
 		}
-		if f.Silence(seen, time.Now()) != 0 || f.Sighted(time.Now(), time.Second) {
+		if f.Silence(seen, time.Now()) != 0 || f.Sighted(time.Now(), time.Minute, time.Second) {
 			t.Error("what was missed while blind counts as silence")
 		}
 		time.Sleep(2 * time.Second)
-		if f.Silence(seen, time.Now()) != 2*time.Second || !f.Sighted(time.Now(), time.Second) {
+		if f.Silence(seen, time.Now()) != 2*time.Second || !f.Sighted(time.Now(), time.Minute, time.Second) {
 			t.Errorf("silent for %v", f.Silence(seen, time.Now()))
 		}
 		w.mem.Recreate(events.Fleet) // a stream in memory, after its server's restart

@@ -11,9 +11,10 @@ import (
 // Fleet is the snapshot of all heartbeats. It is immutable: every beat makes a new one, so
 // a dispatch may use one snapshot from beginning to end.
 type Fleet struct {
-	Seq      uint64 // of the newest heartbeat
-	Live     bool   // the tail is connected and has caught up
-	Since    time.Time
+	Seq      uint64     // of the newest heartbeat
+	Live     bool       // the tail is connected and has caught up
+	Since    time.Time  // since when the reader has watched without a break
+	Heard    time.Time  // when it last took in a heartbeat, whoever's
 	Backends []*Backend // sorted by id
 	Proxies  []*Proxy   // sorted by id
 }
@@ -40,6 +41,9 @@ type Proxy struct {
 func (f *Fleet) Apply(e events.Event, seen time.Time) (*Fleet, *events.Refusal) {
 	next := *f
 	next.Seq = max(f.Seq, e.Seq)
+	if seen.After(f.Heard) {
+		next.Heard = seen
+	}
 	switch beat := e.Fact.(type) {
 	case *events.BackendBeat:
 		b := &Backend{BackendBeat: *beat, Seq: e.Seq, Seen: seen, Since: seen, Live: f.Live}
@@ -84,7 +88,19 @@ func put[T any](list []*T, x *T, name func(*T) string) []*T {
 // WithSight gives the snapshot of a reader that can now see, or has gone blind.
 func (f *Fleet) WithSight(live bool, now time.Time) *Fleet {
 	next := *f
-	next.Live, next.Since = live, now
+	next.Live, next.Since, next.Heard = live, now, now
+	return &next
+}
+
+// after gives the snapshot of a reader that may not have heard anything for a while before this
+// one, not even itself: longer than stale is a break, like an outage. A process that was
+// stopped, or whose connection hung, has not watched anybody meanwhile.
+func (f *Fleet) after(old *Fleet, stale time.Duration) *Fleet {
+	if !old.Live || stale <= 0 || f.Heard.Sub(old.Heard) <= stale {
+		return f
+	}
+	next := *f
+	next.Since = f.Heard
 	return &next
 }
 
@@ -106,10 +122,16 @@ func (f *Fleet) Proxy(id events.HostID) *Proxy {
 	return f.Proxies[i]
 }
 
-// Sighted tells that the reader has watched long enough to judge anybody absent: its tail
-// is live and has been for longer than grace.
-func (f *Fleet) Sighted(now time.Time, grace time.Duration) bool {
-	return f.Live && now.Sub(f.Since) > grace
+// Hears tells that the reader sees what happens: its tail is live, and it has heard somebody, be
+// it itself, within the time after which silence counts.
+func (f *Fleet) Hears(now time.Time, stale time.Duration) bool {
+	return f.Live && now.Sub(f.Heard) <= stale
+}
+
+// Sighted tells that the reader has watched long enough to judge anybody absent: it hears, and
+// has for longer than grace.
+func (f *Fleet) Sighted(now time.Time, stale, grace time.Duration) bool {
+	return f.Hears(now, stale) && now.Sub(f.Since) > grace
 }
 
 // Silence is how long a host seen at seen has been silent before this reader's own eyes:

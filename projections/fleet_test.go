@@ -105,9 +105,41 @@ func TestSilence(t *testing.T) {
 		if got := c.f.Silence(at(c.seen), at(c.now)); got != time.Duration(c.silence)*time.Second {
 			t.Errorf("%s: silent for %v, want %d s", c.name, got, c.silence)
 		}
-		if got := c.f.Sighted(at(c.now), grace); got != c.sighted {
+		if got := c.f.Sighted(at(c.now), time.Hour, grace); got != c.sighted {
 			t.Errorf("%s: sighted %v, want %v", c.name, got, c.sighted)
 		}
+	}
+}
+
+// TestFleetBreak: a reader that heard nobody for longer than silence takes, not even itself, has
+// slept or hung. It judges nobody until it hears again, and then begins to watch anew.
+func TestFleetBreak(t *testing.T) {
+	const stale, grace = 3 * time.Second, 4 * time.Second
+	at := func(s int) time.Time { return noon.Add(time.Duration(s) * time.Second) }
+	l := newTape().add("backend.a", beat("a", lifeB, 1)).add("backend.b", beat("b", lifeB, 1)).add("backend.a", beat("a", lifeB, 2)).add("backend.b", beat("b", lifeB, 2))
+	f := (&Fleet{}).WithSight(true, at(0))
+	hear := func(i, when int) {
+		next, refusal := f.Apply(l.out[i], at(when))
+		if refusal != nil {
+			t.Fatal(refusal)
+		}
+		f = next.after(f, stale)
+	}
+	hear(0, 2)
+	hear(1, 5)
+	if !f.Hears(at(8), stale) || !f.Sighted(at(8), stale, grace) || f.Silence(at(2), at(8)) != 6*time.Second {
+		t.Error("a pause as long as allowed is taken for a break")
+	}
+	if f.Hears(at(9), stale) || f.Sighted(at(9), stale, grace) {
+		t.Error("hears nobody, and judges")
+	}
+	hear(2, 60)
+	if !f.Hears(at(60), stale) || f.Sighted(at(64), stale, grace) || f.Silence(f.Backend("b").Seen, at(61)) != time.Second {
+		t.Errorf("what was missed counts as silence: %v", f.Silence(f.Backend("b").Seen, at(61)))
+	}
+	hear(3, 62)
+	if !f.Sighted(at(65), stale, grace) {
+		t.Error("does not judge any more")
 	}
 }
 

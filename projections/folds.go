@@ -115,7 +115,11 @@ func (f fleetFold) reset(s events.StreamState, _ bool) {
 }
 
 func (f fleetFold) apply(e events.Event, seen time.Time) *events.Refusal {
-	next, refusal := f.v.fleet.Load().Apply(e, seen)
+	old := f.v.fleet.Load()
+	next, refusal := old.Apply(e, seen)
+	if f.v.cfg.Stale != nil {
+		next = next.after(old, f.v.cfg.Stale())
+	}
 	f.v.fleet.Store(next)
 	if beat, ok := e.Fact.(*events.BackendBeat); ok {
 		f.v.mu.Lock()

@@ -26,6 +26,8 @@ type Config struct {
 	Keys   *events.Keyring
 	Logger *slog.Logger
 	Now    func() time.Time // the process's clock
+	// Stale is the silence after which a host counts as absent; nil: nobody is judged by it.
+	Stale func() time.Duration
 	// Retention is how long the log keeps a transfer's facts, 0: for ever.
 	Retention time.Duration
 	Changed   func(Change)  // called after each fold, from the tail's goroutine; must not block. May be nil.
