@@ -3,6 +3,7 @@ package actors
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,6 +82,42 @@ func TestCase019_WorldsOfTheDestination(t *testing.T) {
 			}
 		})
 	})
+}
+
+// TestCase059_LengthsDoNotJump: a jump of the clock broke the state of a cluster for good. Here
+// every length is measured between readings of the clock that does not jump, which a moment holds
+// until it is rounded, or put into another zone. (What a jump of the store's clock does is played
+// in package sim.)
+func TestCase059_LengthsDoNotJump(t *testing.T) {
+	mem := streamtest.NewMemory()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s := newSeer(t, ctx, mem, "e1")
+	last := s.put(t, requested(), reserved(1), claimed(1, "e1"))
+	beat := streamtest.Fact(t, events.BackendKey("b"), 0, &events.BackendBeat{Server: "b", Incarnation: lifeOf("b"), State: events.Ready})
+	beaten, err := mem.Client("b").Append(ctx, beat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := events.SessionOpened{Session: events.Session{Holder: "e1", HolderIncarnation: lifeOf("e1"), Kind: events.KindEdge, Server: "a", Name: "Steve"}}
+	opened, err := mem.Client("somebody else").Append(ctx, streamtest.FactBy(t, edge("e1"), steve.String(), 0, &open))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for b, seq := range map[events.Bucket]uint64{events.Transfers: last, events.Fleet: beaten, events.Sessions: opened} {
+		if err := s.view.WaitFolded(ctx, b, seq); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x, f := s.standing(steve), s.view.Fleet()
+	for what, at := range map[string]time.Time{
+		"now": s.watch().now, "requested": x.Active.Seen.Requested, "reserved": x.Active.Seen.Reserved, "claimed": x.Active.Seen.Claimed,
+		"last": x.Active.Seen.Last, "session": x.Session.Seen, "opened": x.Session.OpenSeen, "beat": f.Backend("b").Seen, "watching since": f.Since, "heard": f.Heard,
+	} {
+		if !strings.Contains(at.String(), " m=") {
+			t.Errorf("%s is a moment of the wall clock: %s", what, at)
+		}
+	}
 }
 
 // TestCase007_OneSeat: the last seat was given to two players who asked in the same moment. What

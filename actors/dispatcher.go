@@ -78,6 +78,7 @@ type Dispatcher struct {
 	collided map[string]bool            // regions that were warned of
 	strange  map[events.HostID]*strange // hosts that go by another configuration
 	pushed   chan struct{}              // nudges spread
+	clocks   map[events.Source]clock    // of the hosts, see warnOfClocks
 
 	tasks tasks
 }
@@ -220,6 +221,7 @@ func (d *Dispatcher) sweep(ctx context.Context) error {
 		d.runs.forget(func(id events.TransferID) bool { _, ok := d.view.Transfer(id); return ok })
 		d.refreshSessions(ctx)
 		d.warnOfCollisions()
+		d.warnOfClocks(d.view.Fleet())
 		d.memories.keep(func(id events.HostID) bool { return d.view.Fleet().Backend(id) != nil })
 		if !sleep(ctx, d.timing.Load().Sweep) {
 			return ctx.Err()

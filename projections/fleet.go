@@ -26,6 +26,9 @@ type Backend struct {
 	Seen  time.Time // the reader's clock; corrected by the stream's clock for a beat found while catching up
 	Since time.Time // when the first beat of this life was seen
 	Live  bool      // seen as it came, not found in the store
+	// Skew is how far the host's clock is ahead of the store's, and what the beat took. It is
+	// for people to see: nothing depends on it.
+	Skew time.Duration
 }
 
 // Proxy is the last beat of a dispatcher.
@@ -35,6 +38,7 @@ type Proxy struct {
 	Seen  time.Time
 	Since time.Time
 	Live  bool
+	Skew  time.Duration // see Backend
 }
 
 // Apply folds one beat.
@@ -46,14 +50,14 @@ func (f *Fleet) Apply(e events.Event, seen time.Time) (*Fleet, *events.Refusal) 
 	}
 	switch beat := e.Fact.(type) {
 	case *events.BackendBeat:
-		b := &Backend{BackendBeat: *beat, Seq: e.Seq, Seen: seen, Since: seen, Live: f.Live}
+		b := &Backend{BackendBeat: *beat, Seq: e.Seq, Seen: seen, Since: seen, Live: f.Live, Skew: e.Time.Sub(e.Stored)}
 		if old := f.Backend(beat.Server); old != nil && old.Incarnation == beat.Incarnation {
 			b.Since = old.Since
 		}
 		next.Backends = put(f.Backends, b, func(x *Backend) string { return string(x.Server) })
 		return &next, nil
 	case *events.ProxyBeat:
-		p := &Proxy{ProxyBeat: *beat, Seq: e.Seq, Seen: seen, Since: seen, Live: f.Live}
+		p := &Proxy{ProxyBeat: *beat, Seq: e.Seq, Seen: seen, Since: seen, Live: f.Live, Skew: e.Time.Sub(e.Stored)}
 		if old := f.Proxy(beat.Proxy); old != nil && old.Incarnation == beat.Incarnation {
 			p.Since = old.Since
 		}

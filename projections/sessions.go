@@ -39,8 +39,8 @@ func (s *Sessions) Apply(e events.Event, seen time.Time) *events.Refusal {
 	old := s.players[player]
 	held := old.Number != 0 // a message that was no fact may have left its revision alone
 	next := old
-	next.Last, next.Seen = e.Seq, seen
 	refusal := next.step(e, seen, held)
+	next.Last, next.Seen = e.Seq, seen
 	if refusal != nil {
 		next = old
 		next.Last = e.Seq
@@ -54,7 +54,7 @@ func (s *Session) step(e events.Event, seen time.Time, held bool) *events.Refusa
 	case *events.SessionOpened:
 		s.Away = 0
 		if held && !s.Open {
-			s.Away = max(e.Stored.Sub(s.ClosedAt), 0)
+			s.Away = away(e.Stored.Sub(s.ClosedAt), seen.Sub(s.Seen))
 		}
 		s.Session, s.Open = f.Session, true
 		s.Number = e.Seq
@@ -76,6 +76,18 @@ func (s *Session) step(e events.Event, seen time.Time, held bool) *events.Refusa
 		return events.Refuse(events.Malformed, "not a session fact")
 	}
 }
+
+// away is how long a player was gone, by the stored times of the close and of the open. Where
+// they say much more than the reader saw pass, the store's clock was set in between.
+func away(stored, seen time.Duration) time.Duration {
+	if stored-seen > clockStep {
+		stored = seen
+	}
+	return max(stored, 0)
+}
+
+// clockStep is more than a store and its reader differ by for any other reason.
+const clockStep = 5 * time.Second
 
 // Skip moves a player's guard over a message that is no fact.
 func (s *Sessions) Skip(key string, seq uint64) {

@@ -195,7 +195,7 @@ func TestCase025_AShortLossOfConnection(t *testing.T) {
 	} {
 		t.Run(away.String(), func(t *testing.T) {
 			prepare := func(r *rig) {
-				r.skew = map[events.HostID]time.Duration{"e1": -4 * time.Hour, "e2": time.Hour, "e3": 90 * time.Second}
+				r.clocks.set(map[events.HostID]time.Duration{"e1": -4 * time.Hour, "e2": time.Hour, "e3": 90 * time.Second})
 			}
 			gather(t, 6, prepare, func(c *crowd) {
 				w := c.down("b", 100, 8)

@@ -3,6 +3,7 @@ package sim_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -27,10 +28,11 @@ type rig struct {
 	kind      events.SessionKind
 	timing    actors.Timing
 	line      actors.LineRules
-	pace      float64                         // of every backend
-	quiet     bool                            // nothing is logged
-	skew      map[events.HostID]time.Duration // of the hosts\' clocks
-	retention time.Duration                   // of the log, as dispatchers know it
+	pace      float64       // of every backend
+	quiet     bool          // nothing is logged
+	clocks    clocks        // of the hosts
+	ear       *ear          // hears what the hosts log; nil: nobody does
+	retention time.Duration // of the log, as dispatchers know it
 	settings  func(events.HostID) actors.Settings
 
 	dispatchers map[events.HostID]*host[*actors.Dispatcher]
@@ -78,7 +80,7 @@ func simulateOn(t *testing.T, open opener, kind events.SessionKind, body func(r 
 func (r *rig) identity(kind events.SourceKind, id events.HostID) actors.Identity {
 	return actors.Identity{
 		Source: events.Source{Kind: kind, ID: id, Incarnation: streamtest.NewID[events.Incarnation]()},
-		Keys:   streamtest.Keyring(), Now: func() time.Time { return time.Now().Add(r.skew[id]) }, NewID: streamtest.NewID[[16]byte],
+		Keys:   streamtest.Keyring(), Now: func() time.Time { return r.clocks.now(id) }, NewID: streamtest.NewID[[16]byte],
 	}
 }
 
@@ -86,7 +88,58 @@ func (r *rig) logger(id events.HostID) *slog.Logger {
 	if r.quiet {
 		return slog.New(slog.DiscardHandler)
 	}
-	return slog.New(slog.NewTextHandler(r.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})).With("host", id)
+	out := r.t.Output()
+	if r.ear != nil {
+		out = io.MultiWriter(out, r.ear)
+	}
+	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug})).With("host", id)
+}
+
+// clocks are by how much the hosts' clocks are ahead.
+type clocks struct {
+	mu   sync.Mutex
+	skew map[events.HostID]time.Duration
+}
+
+func (c *clocks) set(skew map[events.HostID]time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.skew = skew
+}
+
+func (c *clocks) now(id events.HostID) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Add(c.skew[id])
+}
+
+// ear keeps the log lines that hold a text.
+type ear struct {
+	text string
+
+	mu    sync.Mutex
+	lines []string
+}
+
+func (e *ear) Write(line []byte) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if strings.Contains(string(line), e.text) {
+		e.lines = append(e.lines, string(line))
+	}
+	return len(line), nil
+}
+
+func (e *ear) count(text string) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := 0
+	for _, line := range e.lines {
+		if strings.Contains(line, text) {
+			n++
+		}
+	}
+	return n
 }
 
 // dispatcher starts a dispatcher with an edge of the same name.
