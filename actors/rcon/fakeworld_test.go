@@ -13,31 +13,43 @@ import (
 
 // fakeWorld answers commands as a small Minecraft server of version 1.21.1.
 type fakeWorld struct {
-	mu        sync.Mutex
-	paper     bool
-	old       bool // has no /transfer
-	players   map[string]events.Position
-	order     []string
-	scores    map[string]int
-	enabled   map[string]bool
-	forced    map[string]bool // "world x z" in chunks
-	marker    []events.Position
-	hot       bool // magma everywhere
-	airOf     string
-	decor     bool   // a team decorates names
-	lacks     string // a block type unknown to it
-	ocean     func(x, z float64) bool
-	border    float64
-	mspt      float64
-	frozen    bool           // teleports say yes and do nothing
-	hook      func(c string) // runs before each command, outside the lock
-	said      []string
-	objective bool
+	mu      sync.Mutex
+	paper   bool
+	old     bool // has no /transfer
+	players map[string]events.Position
+	order   []string
+	boards  map[string]*board // by objective
+	forced  map[string]bool   // "world x z" in chunks
+	marker  []events.Position
+	hot     bool // magma everywhere
+	airOf   string
+	decor   bool   // a team decorates names
+	lacks   string // a block type unknown to it
+	ocean   func(x, z float64) bool
+	border  float64
+	mspt    float64
+	frozen  bool           // teleports say yes and do nothing
+	hook    func(c string) // runs before each command, outside the lock
+	said    []string
+}
+
+// board is one trigger objective.
+type board struct {
+	scores  map[string]int
+	enabled map[string]bool
+}
+
+// board is there once somebody asks for it.
+func (w *fakeWorld) board(name string) *board {
+	if w.boards[name] == nil {
+		w.boards[name] = &board{scores: map[string]int{}, enabled: map[string]bool{}}
+	}
+	return w.boards[name]
 }
 
 func newFakeWorld() *fakeWorld {
 	return &fakeWorld{
-		players: map[string]events.Position{}, scores: map[string]int{}, enabled: map[string]bool{}, forced: map[string]bool{},
+		players: map[string]events.Position{}, boards: map[string]*board{}, forced: map[string]bool{},
 		airOf: "air", ocean: func(float64, float64) bool { return false }, border: 59999968, mspt: 2.5,
 	}
 }
@@ -65,14 +77,18 @@ func (w *fakeWorld) leave(name string) {
 }
 
 // trigger is a player's /trigger rtp set value; false when it is locked.
-func (w *fakeWorld) trigger(name string, value int) bool {
+func (w *fakeWorld) trigger(name string, value int) bool { return w.triggerAs("rtp", name, value) }
+
+// triggerAs is the same under another name of the command.
+func (w *fakeWorld) triggerAs(alias, name string, value int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.enabled[name] {
+	b := w.boards[alias]
+	if b == nil || !b.enabled[name] {
 		return false
 	}
-	w.enabled[name] = false
-	w.scores[name] = value
+	b.enabled[name] = false
+	b.scores[name] = value
 	return true
 }
 
@@ -107,7 +123,8 @@ func (w *fakeWorld) answer(command string) string {
 
 var (
 	inRE        = regexp.MustCompile(`^execute in (\S+) run (.*)$`)
-	asRE        = regexp.MustCompile(`^execute as @a\[scores=\{rtp=1\.\.\}\] run (.*)$`)
+	asRE        = regexp.MustCompile(`^execute as @a\[scores=\{(\w+)=1\.\.\}\] run (.*)$`)
+	ifRE        = regexp.MustCompile(`^execute if entity @a\[scores=\{(\w+)=1\.\.\}\]$`)
 	standRE     = regexp.MustCompile(`^execute in (\S+) positioned (-?\d+) (-?\d+) (-?\d+) if block ~ ~ ~ (\w+) if block ~ ~1 ~ (\w+)(( unless block ~ ~-1 ~ \w+)*)$`)
 	spreadCmdRE = regexp.MustCompile(`^spreadplayers (-?\d+) (-?\d+) 0 7 (under 120 )?false (@e\[type=marker,tag=landfall_probe,limit=1\])$`)
 	dataCmdRE   = regexp.MustCompile(`^data get entity (\S+) (Pos|Dimension)$`)
@@ -126,14 +143,15 @@ func (w *fakeWorld) run(command, world, self string) string {
 		return w.run(m[2], m[1], self)
 	case asRE.MatchString(command):
 		var out strings.Builder
+		m := asRE.FindStringSubmatch(command)
 		for _, name := range w.order {
-			if w.scores[name] >= 1 {
-				out.WriteString(w.run(asRE.FindStringSubmatch(command)[1], world, name))
+			if w.board(m[1]).scores[name] >= 1 {
+				out.WriteString(w.run(m[2], world, name))
 			}
 		}
 		return out.String()
-	case command == "execute if entity @a[scores={rtp=1..}]":
-		return w.countAsked()
+	case ifRE.MatchString(command):
+		return w.countAsked(w.board(ifRE.FindStringSubmatch(command)[1]))
 	case standRE.MatchString(command):
 		return w.stand(standRE.FindStringSubmatch(command))
 	}
@@ -178,10 +196,10 @@ func (w *fakeWorld) list() string {
 	return fmt.Sprintf("There are %d of a max of 20 players online: %s", len(names), strings.Join(names, ", "))
 }
 
-func (w *fakeWorld) countAsked() string {
+func (w *fakeWorld) countAsked(b *board) string {
 	n := 0
 	for _, name := range w.order {
-		if w.scores[name] >= 1 {
+		if b.scores[name] >= 1 {
 			n++
 		}
 	}
@@ -304,35 +322,37 @@ func (w *fakeWorld) tell(rest string) string {
 }
 
 func (w *fakeWorld) scoreboard(f []string, self string) string {
-	switch {
-	case f[0] == "objectives":
-		if w.objective {
+	if f[0] == "objectives" {
+		if w.boards[f[2]] != nil {
 			return "An objective already exists by that name"
 		}
-		w.objective = true
-		return "Created new objective [rtp]"
+		w.board(f[2])
+		return "Created new objective [" + f[2] + "]"
+	}
+	b, title := w.board(f[3]), "["+f[3]+"]"
+	switch {
 	case f[1] == "enable":
 		for name := range w.players {
-			w.enabled[name] = true
+			b.enabled[name] = true
 		}
-		return "Enabled trigger [rtp] for 2 entities"
+		return "Enabled trigger " + title + " for 2 entities"
 	case f[1] == "reset" && f[2] == "*":
-		clear(w.scores)
-		clear(w.enabled)
-		return "Reset [rtp] for 0 entities"
+		clear(b.scores)
+		clear(b.enabled)
+		return "Reset " + title + " for 0 entities"
 	case f[1] == "reset":
-		delete(w.scores, f[2])
-		delete(w.enabled, f[2])
-		return "Reset [rtp] for " + f[2]
+		delete(b.scores, f[2])
+		delete(b.enabled, f[2])
+		return "Reset " + title + " for " + f[2]
 	}
 	name := strings.Replace(f[2], "@s", self, 1)
-	if v, ok := w.scores[name]; ok {
+	if v, ok := b.scores[name]; ok {
 		if w.decor {
 			name = "[VIP] " + name + " [x]"
 		}
-		return fmt.Sprintf("%s has %d [rtp]", name, v)
+		return fmt.Sprintf("%s has %d %s", name, v, title)
 	}
-	return "Can't get value of [rtp] for " + name + "; none is set"
+	return "Can't get value of " + title + " for " + name + "; none is set"
 }
 
 func atof(s string) float64 {

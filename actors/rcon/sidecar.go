@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"regexp"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +22,8 @@ type Config struct {
 	Password string
 	// StateDir holds the record of force-loaded chunks, one directory a server.
 	StateDir string
+	// Aliases are the names of the command: /trigger rtp. None: DefaultAlias.
+	Aliases []string
 	// Regions a player may name by number in /trigger rtp set N, in any order.
 	Regions []string
 	// BareRegion is what /trigger rtp without a number asks for; "" is any.
@@ -46,17 +50,22 @@ func (c Config) Validate() error {
 		return fmt.Errorf("rcon %s: password holds a line break or is longer than %d bytes; rcon.passwordFile must hold one short line", c.Address, maxCommand)
 	case c.StateDir == "":
 		return fmt.Errorf("rcon %s: no directory for the record of force-loaded chunks", c.Address)
+	case slices.ContainsFunc(c.Aliases, func(name string) bool { return !aliasPattern.MatchString(name) }):
+		return fmt.Errorf("rcon %s: aliases %q: want names of a-z 0-9 _ -, 1 to 32 long", c.Address, c.Aliases)
 	case c.Log == nil:
 		return fmt.Errorf("rcon %s: no logger", c.Address)
 	}
 	return nil
 }
 
+var aliasPattern = regexp.MustCompile(`^[a-z0-9_-]{1,32}$`)
+
 // Sidecar is a stock game server as a World. Nothing is dialled before Run or
 // the first command, and no goroutine outlives a call.
 type Sidecar struct {
 	log     *slog.Logger
 	console *console
+	aliases []string
 	regions []string
 	bare    string
 	vitals  vitals
@@ -83,6 +92,9 @@ func New(c Config) (*Sidecar, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
+	if len(c.Aliases) == 0 {
+		c.Aliases = []string{DefaultAlias}
+	}
 	record, err := openForced(c.StateDir)
 	if err != nil {
 		return nil, err
@@ -93,6 +105,7 @@ func New(c Config) (*Sidecar, error) {
 			client:  NewClient(c.Address, c.Password, c.CommandTimeout),
 			limiter: NewLimiter(c.PollsPerSecond, c.WorkPerSecond),
 		},
+		aliases: sorted(c.Aliases),
 		regions: sorted(c.Regions),
 		bare:    c.BareRegion,
 		guests:  newGuests(),

@@ -66,13 +66,15 @@ type rig struct {
 	heard  *heard
 	ended  chan error
 	cancel context.CancelFunc
+
+	aliases []string
 }
 
 // inBubble runs f with everything up and time that only moves when all wait.
-func inBubble(t *testing.T, world *fakeWorld, f func(r *rig)) {
+func inBubble(t *testing.T, world *fakeWorld, f func(r *rig), aliases ...string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		r := &rig{T: t, world: world, server: servePipe(t, world.answer)}
+		r := &rig{T: t, world: world, server: servePipe(t, world.answer), aliases: aliases}
 		r.start(t.TempDir())
 		f(r)
 		r.stop()
@@ -88,7 +90,9 @@ func testConfig(t *testing.T, dir string) Config {
 
 func (r *rig) start(dir string) {
 	r.Helper()
-	car, err := New(testConfig(r.T, dir))
+	c := testConfig(r.T, dir)
+	c.Aliases = r.aliases
+	car, err := New(c)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -223,6 +227,7 @@ func TestNewNamesWhatIsWrong(t *testing.T) {
 		"short line":        func(c *Config) { c.Password = "a\nb" },
 		"directory":         func(c *Config) { c.StateDir = "" },
 		"logger":            func(c *Config) { c.Log = nil },
+		"aliases":           func(c *Config) { c.Aliases = []string{"rtp", "a b"} },
 	} {
 		c := testConfig(t, t.TempDir())
 		change(&c)
@@ -262,6 +267,36 @@ func TestTriggerNamesRegions(t *testing.T) {
 	})
 }
 
+// TestTriggerUnderEveryName: all names of the command do the same, and no other one does anything.
+func TestTriggerUnderEveryName(t *testing.T) {
+	w := newFakeWorld()
+	w.join("Bob", "Al")
+	inBubble(t, w, func(r *rig) {
+		r.heard.take()
+		if w.trigger("Bob", 1) {
+			r.Error("the name that was not given works")
+		}
+		for round := range 2 {
+			if !w.triggerAs("wild", "Bob", 2) || !w.triggerAs("travel", "Al", 1) {
+				r.Errorf("round %d: a name does not work", round)
+			}
+			r.pass(3 * time.Second)
+			if got := r.heard.take(); got != "asked Bob forest, asked Al " && got != "asked Al , asked Bob forest" {
+				r.Errorf("round %d: heard %q", round, got)
+			}
+			r.pass(3 * time.Second)
+		}
+		w.triggerAs("travel", "Bob", LeaveValue)
+		r.pass(3 * time.Second)
+		r.wants("cancelled Bob")
+		w.join("Ed")
+		r.pass(3 * time.Second)
+		if !w.triggerAs("wild", "Ed", 1) || !w.triggerAs("travel", "Ed", 1) {
+			r.Error("a name is not open for who joins")
+		}
+	}, "wild", "travel", "wild")
+}
+
 func TestTriggerLeaves(t *testing.T) {
 	w := newFakeWorld()
 	w.join("Bob")
@@ -291,7 +326,7 @@ func TestTriggerOfDecoratedNames(t *testing.T) {
 func TestTriggerOfYesterdayIsForgotten(t *testing.T) {
 	w := newFakeWorld()
 	w.join("Bob")
-	w.scores["Bob"] = 2
+	w.board("rtp").scores["Bob"] = 2
 	inBubble(t, w, func(r *rig) { r.wants("up life-1, joined Bob") })
 }
 

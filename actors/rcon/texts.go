@@ -37,7 +37,6 @@ var (
 	countRE    = regexp.MustCompile(`Test passed[,.] [Cc]ount: (\d+)`)
 	teleportRE = regexp.MustCompile(`Teleported .*? to (` + number + `), (` + number + `), (` + number + `)`)
 	borderRE   = regexp.MustCompile(`world border is currently (` + number + `) block`)
-	scoreRE    = regexp.MustCompile(`(` + nameText + `) has (-?\d+) \[` + TriggerObjective + `\]`)
 	oneScoreRE = regexp.MustCompile(` has (-?\d+) \[`)
 	blockRE    = regexp.MustCompile(`Unknown block type '(?:minecraft:)?([a-z0-9_]+)'`)
 )
@@ -239,16 +238,21 @@ func parseBorder(text string) (float64, bool) {
 	return decimal(m[1])
 }
 
-// score is one line of the trigger objective.
+// scoreRE finds the scores of one objective.
+func scoreRE(objective string) *regexp.Regexp {
+	return regexp.MustCompile(`(` + nameText + `) has (-?\d+) \[` + regexp.QuoteMeta(objective) + `\]`)
+}
+
+// score is one line of a trigger's objective.
 type score struct {
 	Name  string
 	Value int
 }
 
-// parseScores reads any number of glued "Bob has 3 [rtp]".
-func parseScores(text string) []score {
+// parseScores reads any number of glued "Bob has 3 [rtp]", as scoreRE finds them.
+func parseScores(of *regexp.Regexp, text string) []score {
 	var out []score
-	for _, m := range scoreRE.FindAllStringSubmatch(clean(text), -1) {
+	for _, m := range of.FindAllStringSubmatch(clean(text), -1) {
 		if v, err := strconv.Atoi(m[2]); err == nil {
 			out = append(out, score{m[1], v})
 		}

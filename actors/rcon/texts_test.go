@@ -184,7 +184,7 @@ func TestParseScores(t *testing.T) {
 		"Bob has 3 [other]":                              nil,
 		"Can't get value of rtp for Bob; none is set":    nil,
 	} {
-		if got := parseScores(text); !reflect.DeepEqual(got, want) {
+		if got := parseScores(scoreRE("rtp"), text); !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: got %v", text, got)
 		}
 	}
@@ -223,7 +223,7 @@ func FuzzTexts(f *testing.F) {
 				t.Errorf("name %q", p.Name)
 			}
 		}
-		for _, s := range parseScores(text) {
+		for _, s := range parseScores(scoreRE("rtp"), text) {
 			if !namePattern.MatchString(s.Name) {
 				t.Errorf("name %q", s.Name)
 			}

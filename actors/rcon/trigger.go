@@ -2,44 +2,50 @@ package rcon
 
 import (
 	"context"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// TriggerObjective is the scoreboard objective behind /trigger rtp.
-const TriggerObjective = "rtp"
+// DefaultAlias is the name of the command where none is given: /trigger rtp.
+const DefaultAlias = "rtp"
 
 // LeaveValue is the number by which a player leaves the line: /trigger rtp set 99.
 const LeaveValue = 99
 
-const (
-	asked   = "@a[scores={" + TriggerObjective + "=1..}]"
-	anyone  = " players enable @a " + TriggerObjective
-	getSelf = " players get @s " + TriggerObjective
-)
-
-// triggers turns /trigger rtp [set N] into requests. A player's trigger locks
+// trigger turns /trigger NAME [set N] into requests. A player's trigger locks
 // itself when used, so between reading and resetting a score it cannot change.
 // It belongs to the goroutine of Run.
-type triggers struct {
+type trigger struct {
 	console *console
+	name    string // of the command, and of the scoreboard objective behind it
+	scores  *regexp.Regexp
 	// read holds players whose score was reported and is still to be reset.
 	read map[string]bool
 	// closed is set when somebody may not be able to use the trigger.
 	closed bool
 }
 
-func newTriggers(c *console) *triggers { return &triggers{console: c, read: map[string]bool{}} }
+func newTrigger(c *console, name string) *trigger {
+	return &trigger{console: c, name: name, scores: scoreRE(name), read: map[string]bool{}}
+}
+
+// board is a command about the objective's players; what stands for them.
+func (t *trigger) board(act, what string) string {
+	return t.console.own("scoreboard") + " players " + act + " " + what + " " + t.name
+}
+
+// askers are the players who have used it.
+func (t *trigger) askers() string { return "@a[scores={" + t.name + "=1..}]" }
 
 // setUp makes the objective and forgets what was asked while nobody listened:
 // a wish of yesterday must not move a player today.
-func (t *triggers) setUp(ctx context.Context) error {
-	board := t.console.own("scoreboard")
+func (t *trigger) setUp(ctx context.Context) error {
 	for _, command := range []string{
-		board + " objectives add " + TriggerObjective + " trigger",
-		board + " players reset * " + TriggerObjective,
-		board + anyone,
+		t.console.own("scoreboard") + " objectives add " + t.name + " trigger",
+		t.board("reset", "*"),
+		t.board("enable", "@a"),
 	} {
 		if _, err := t.console.run(ctx, Work, command); err != nil {
 			return err
@@ -52,8 +58,8 @@ func (t *triggers) setUp(ctx context.Context) error {
 
 // poll costs one command while nobody asks, whatever the number of players.
 // known are the players of the last list.
-func (t *triggers) poll(ctx context.Context, known []string) ([]score, error) {
-	reply, err := t.console.run(ctx, Paid, t.console.own("execute if entity "+asked))
+func (t *trigger) poll(ctx context.Context, known []string) ([]score, error) {
+	reply, err := t.console.run(ctx, Paid, t.console.own("execute if entity "+t.askers()))
 	if err != nil {
 		return nil, err
 	}
@@ -78,13 +84,12 @@ func (t *triggers) poll(ctx context.Context, known []string) ([]score, error) {
 
 // details reads the scores in one command. Where teams decorate names so that
 // they cannot be told from the text, it asks player by player.
-func (t *triggers) details(ctx context.Context, count int, known []string) ([]score, error) {
-	board := t.console.own("scoreboard")
-	reply, err := t.console.run(ctx, Urgent, t.console.own("execute as "+asked+" run "+board+getSelf))
+func (t *trigger) details(ctx context.Context, count int, known []string) ([]score, error) {
+	reply, err := t.console.run(ctx, Urgent, t.console.own("execute as "+t.askers()+" run "+t.board("get", "@s")))
 	if err != nil {
 		return nil, err
 	}
-	scores := slices.DeleteFunc(parseScores(reply), func(s score) bool { return s.Value < 1 })
+	scores := slices.DeleteFunc(parseScores(t.scores, reply), func(s score) bool { return s.Value < 1 })
 	if len(scores) >= count {
 		return scores, nil
 	}
@@ -92,7 +97,7 @@ func (t *triggers) details(ctx context.Context, count int, known []string) ([]sc
 		if slices.ContainsFunc(scores, func(s score) bool { return s.Name == name }) {
 			continue
 		}
-		reply, err := t.console.run(ctx, Poll, board+" players get "+name+" "+TriggerObjective)
+		reply, err := t.console.run(ctx, Poll, t.board("get", name))
 		if err != nil {
 			return nil, err
 		}
@@ -104,10 +109,9 @@ func (t *triggers) details(ctx context.Context, count int, known []string) ([]sc
 }
 
 // settle resets the scores that were reported and opens the trigger again.
-func (t *triggers) settle(ctx context.Context) error {
-	board := t.console.own("scoreboard")
+func (t *trigger) settle(ctx context.Context) error {
 	for name := range t.read {
-		if _, err := t.console.run(ctx, Work, board+" players reset "+name+" "+TriggerObjective); err != nil {
+		if _, err := t.console.run(ctx, Work, t.board("reset", name)); err != nil {
 			return err
 		}
 		delete(t.read, name)
@@ -117,11 +121,11 @@ func (t *triggers) settle(ctx context.Context) error {
 }
 
 // open enables the trigger for everybody who is there.
-func (t *triggers) open(ctx context.Context) error {
+func (t *trigger) open(ctx context.Context) error {
 	if !t.closed {
 		return nil
 	}
-	_, err := t.console.run(ctx, Work, t.console.own("scoreboard")+anyone)
+	_, err := t.console.run(ctx, Work, t.board("enable", "@a"))
 	t.closed = err != nil
 	return err
 }
@@ -140,8 +144,8 @@ func regionOf(value int, bare string, regions []string) string {
 }
 
 // sorted is a copy in alphabetical order without repeats.
-func sorted(regions []string) []string {
-	out := slices.Clone(regions)
+func sorted(names []string) []string {
+	out := slices.Clone(names)
 	slices.SortFunc(out, strings.Compare)
 	return slices.Compact(out)
 }

@@ -33,7 +33,7 @@ type watch struct {
 	*Sidecar
 	h        actors.WorldEvents
 	here     map[string]actors.Player
-	triggers *triggers
+	triggers []*trigger
 	polls    []*poll
 	lists    *poll // the one of polls that lists
 	yielded  bool  // the last turn went past the close look
@@ -52,15 +52,19 @@ type poll struct {
 }
 
 func newWatch(s *Sidecar, h actors.WorldEvents) *watch {
-	w := &watch{Sidecar: s, h: h, here: map[string]actors.Player{}, triggers: newTriggers(s.console), restart: true}
+	w := &watch{Sidecar: s, h: h, here: map[string]actors.Player{}, restart: true}
 	always := func() bool { return true }
 	w.lists = &poll{every: listPeriod, wanted: always, look: w.lookList}
 	w.polls = []*poll{
 		{every: closePeriod, close: true, wanted: w.anySought, look: w.lookClosely},
 		w.lists,
-		{every: triggerPeriod, wanted: always, look: w.lookTriggers},
-		{every: healthPeriod, wanted: always, look: s.pollHealth},
 	}
+	for _, name := range s.aliases {
+		t := newTrigger(s.console, name)
+		w.triggers = append(w.triggers, t)
+		w.polls = append(w.polls, &poll{every: triggerPeriod, wanted: always, look: func(ctx context.Context) error { return w.lookTrigger(ctx, t) }})
+	}
+	w.polls = append(w.polls, &poll{every: healthPeriod, wanted: always, look: s.pollHealth})
 	return w
 }
 
@@ -91,8 +95,10 @@ func (w *watch) rise(ctx context.Context) error {
 	if err := w.tidy(ctx); err != nil {
 		return err
 	}
-	if err := w.triggers.setUp(ctx); err != nil {
-		return err
+	for _, t := range w.triggers {
+		if err := t.setUp(ctx); err != nil {
+			return err
+		}
 	}
 	list, err := w.list(ctx, Work)
 	if err != nil {
@@ -299,7 +305,9 @@ func (w *watch) compare(players []actors.Player, reason string) {
 		}
 		w.here[p.Name] = p
 		w.guests.done(p.Name)
-		w.triggers.closed = true
+		for _, t := range w.triggers {
+			t.closed = true
+		}
 		w.h.Joined(p)
 	}
 }
@@ -320,8 +328,8 @@ func (w *watch) names() []string {
 	return names
 }
 
-func (w *watch) lookTriggers(ctx context.Context) error {
-	scores, err := w.triggers.poll(ctx, w.names())
+func (w *watch) lookTrigger(ctx context.Context, t *trigger) error {
+	scores, err := t.poll(ctx, w.names())
 	if err != nil {
 		return err
 	}
@@ -332,5 +340,5 @@ func (w *watch) lookTriggers(ctx context.Context) error {
 		}
 		w.h.Asked(w.here[s.Name], regionOf(s.Value, w.bare, w.regions))
 	}
-	return w.triggers.settle(ctx)
+	return t.settle(ctx)
 }

@@ -55,7 +55,7 @@ func (h *host) world(id string, x network.Host) (actors.World, error) {
 		return nil, err
 	}
 	s, err := rcon.New(rcon.Config{
-		Address: x.RCON.Address, Password: password, Regions: regionNames(h.net),
+		Address: x.RCON.Address, Password: password, Aliases: h.net.Triggers.Command.Aliases, Regions: regionNames(h.net),
 		StateDir: h.stateDir(id), Log: h.log.With("backend", id),
 	})
 	if err != nil {

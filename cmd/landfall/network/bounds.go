@@ -103,7 +103,7 @@ var keys = []Key{
 	{Path: "line.maxAgeSeconds", Kind: Int, Min: 0, Max: 7 * day, Default: "0", Unit: "s", Live: true, Doc: "longest wait; 0: no end"},
 
 	{Path: "triggers.command.enabled", Kind: Bool, Default: "true", Live: true, Doc: "players may ask by command"},
-	{Path: "triggers.command.aliases", Kind: Words, Default: "[rtp]", Doc: "names of the command"},
+	{Path: "triggers.command.aliases", Kind: Words, Default: "[rtp]", Doc: "names of the command: /trigger NAME on a stock server"},
 	{Path: "triggers.join.enabled", Kind: Bool, Default: "false", Doc: "a join asks for a transfer"},
 	{Path: "triggers.join.map", Kind: Map, Default: `{ "": { region: "" } }`, Doc: "by host name the player dialled; the empty name is any"},
 	{Path: "triggers.join.map.<host>.region", Kind: ID, Default: `""`, Doc: "region asked for; empty: any"},

@@ -29,6 +29,7 @@ var rules = []func(*judge){
 	(*judge).checkCollisions,
 	(*judge).checkNamedHosts,
 	(*judge).checkLimits,
+	(*judge).checkCommand,
 }
 
 func (j *judge) checkName() {
@@ -166,6 +167,12 @@ func (j *judge) checkNamedHosts() {
 		if _, known := j.Hosts[x.id]; x.id != "" && !known {
 			j.fault(CodeUnknownHost, x.key, "%q is not under hosts; allowed: %s", x.id, j.hostList())
 		}
+	}
+}
+
+func (j *judge) checkCommand() {
+	if c := j.Triggers.Command; c.Enabled && len(c.Aliases) == 0 {
+		j.fault(CodeContradiction, "triggers.command.aliases", "the command has no name while triggers.command.enabled is true; allowed: a name, such as rtp, or enabled: false")
 	}
 }
 

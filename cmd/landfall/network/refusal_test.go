@@ -157,6 +157,8 @@ var bad = []struct{ name, text, code, want string }{
 		"CONTRADICTION", "network.yml:2: loadBalancer.terms: more than 16 terms have a weight; allowed: at most 16"},
 	{"region in two worlds", small + "  survival-2: { advertise: \"10.0.0.6:25566\", regions: { default: { world: \"minecraft:the_nether\" } } }\nrouting: { regionCollision: refuse }\n",
 		"CONTRADICTION", "network.yml:11: hosts.survival-2.regions.default: lies in minecraft:the_nether, but on survival-1 in minecraft:overworld, and routing.regionCollision is refuse; allowed: another name, or regionCollision: warn"},
+	{"command without a name", small + "triggers: { command: { aliases: [] } }\n",
+		"CONTRADICTION", "network.yml:11: triggers.command.aliases: the command has no name while triggers.command.enabled is true; allowed: a name, such as rtp, or enabled: false"},
 	{"limit of nothing", small + "triggers: { event: { map: { arena-end: {} } } }\nlimits: { arena: { perDay: 3 } }\n",
 		"CONTRADICTION", "network.yml:12: limits.arena: nothing is counted by this name; allowed: rtp, join, api, arena-end, or an event of triggers.event.map"},
 	{"event of another trigger's name", small + "triggers:\n  event:\n    map: { join: {} }\n",
