@@ -57,7 +57,7 @@ func configs(w watch) map[events.HostID]*events.ConfigBeat {
 // Live keys are compared between hosts that obey the same pushed version; newest is that of the log.
 func differences(own, theirs *events.ConfigBeat, newest uint64) string {
 	var out []string
-	if names := unlike(own.Fixed, theirs.Fixed); len(names) > 0 {
+	if names := events.Unlike(own.Fixed, theirs.Fixed); len(names) > 0 {
 		out = append(out, "keys that need a restart, in "+strings.Join(names, ", "))
 	}
 	switch {
@@ -66,28 +66,9 @@ func differences(own, theirs *events.ConfigBeat, newest uint64) string {
 	case theirs.Pushed != newest:
 		out = append(out, fmt.Sprintf("it obeys version %d that was pushed, not %d", theirs.Pushed, newest))
 	case own.Pushed == newest:
-		if names := unlike(own.Live, theirs.Live); len(names) > 0 {
+		if names := events.Unlike(own.Live, theirs.Live); len(names) > 0 {
 			out = append(out, "keys that can be reloaded, in "+strings.Join(names, ", "))
 		}
 	}
 	return strings.Join(out, "; ")
-}
-
-// unlike names the sections that differ, sorted. Both lists are sorted.
-func unlike(a, b []events.SectionBeat) []string {
-	var names []string
-	for len(a) > 0 || len(b) > 0 {
-		switch {
-		case len(b) == 0 || len(a) > 0 && a[0].Name < b[0].Name:
-			names, a = append(names, a[0].Name), a[1:]
-		case len(a) == 0 || b[0].Name < a[0].Name:
-			names, b = append(names, b[0].Name), b[1:]
-		default:
-			if a[0].Hash != b[0].Hash {
-				names = append(names, a[0].Name)
-			}
-			a, b = a[1:], b[1:]
-		}
-	}
-	return names
 }

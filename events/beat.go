@@ -92,3 +92,22 @@ type SectionBeat struct {
 	Name string `msgpack:"name" json:"name"`
 	Hash string `msgpack:"hash" json:"hash"` // 8 hexadecimal digits
 }
+
+// Unlike names the sections that differ, sorted. Both lists are sorted by name.
+func Unlike(a, b []SectionBeat) []string {
+	names := []string{}
+	for len(a) > 0 || len(b) > 0 {
+		switch {
+		case len(b) == 0 || len(a) > 0 && a[0].Name < b[0].Name:
+			names, a = append(names, a[0].Name), a[1:]
+		case len(a) == 0 || b[0].Name < a[0].Name:
+			names, b = append(names, b[0].Name), b[1:]
+		default:
+			if a[0].Hash != b[0].Hash {
+				names = append(names, a[0].Name)
+			}
+			a, b = a[1:], b[1:]
+		}
+	}
+	return names
+}

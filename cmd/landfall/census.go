@@ -49,15 +49,16 @@ func (o *namedOrder) decide(c *cobra.Command, what func(n *census) (key string, 
 type census struct {
 	fleet    *projections.Fleet
 	controls projections.Controls
+	pushedAt time.Time        // when controls.Config was stored
 	net      *network.Network // nil: not given
 	now      time.Time        // by the clock of the heartbeats
 }
 
 func (o *order) census(ctx context.Context, d deciding) (*census, error) {
-	n := &census{fleet: &projections.Fleet{}}
+	var conf *network.Network
 	if o.config != "" {
 		var err error
-		if n.net, err = network.Load(o.config); err != nil {
+		if conf, err = network.Load(o.config); err != nil {
 			return nil, err
 		}
 	}
@@ -65,13 +66,19 @@ func (o *order) census(ctx context.Context, d deciding) (*census, error) {
 	if err != nil {
 		return nil, err
 	}
-	state, err := d.Info(ctx, events.Fleet)
+	return takeCensus(ctx, d, opener, conf)
+}
+
+// takeCensus reads what the log has; conf may be nil. What cannot be verified is not known.
+func takeCensus(ctx context.Context, log history, opener *opener, conf *network.Network) (*census, error) {
+	n := &census{fleet: &projections.Fleet{}, net: conf}
+	state, err := log.Info(ctx, events.Fleet)
 	if err != nil {
 		return nil, err
 	}
 	n.now = clockOf(state)
 	for _, b := range []events.Bucket{events.Fleet, events.Control} {
-		for rec, err := range d.History(ctx, b, streams.Range{Newest: true}) {
+		for rec, err := range log.History(ctx, b, streams.Range{Newest: true}) {
 			if err != nil {
 				return nil, err
 			}
@@ -90,6 +97,9 @@ func (n *census) take(r reading) {
 		return
 	}
 	n.controls, _ = n.controls.Apply(r.event)
+	if n.controls.ConfigSeq == r.Seq {
+		n.pushedAt = r.Stored
+	}
 }
 
 // names are the servers or the regions that are known.

@@ -18,14 +18,14 @@ const defaultConfig = "network.yml"
 func newConfig() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "config",
-		Short: "Check network.yml, show it with all defaults, compare two of them",
-		Long: `Reads network.yml and opens nothing: no store, no socket.
+		Short: "Check network.yml, show it with all defaults, compare it, push it to all hosts",
+		Long: `Reads network.yml. Only push, and show and diff with --network, open a store.
 
 Exit status: see each verb.`,
 		Args: knownVerb,
 		RunE: needsVerb,
 	}
-	c.AddCommand(newConfigCheck(), newConfigShow(), newConfigDiff())
+	c.AddCommand(newConfigCheck(), newConfigShow(), newConfigDiff(), newConfigPush())
 	return c
 }
 
@@ -47,6 +47,7 @@ func fileOf(args []string) string {
 func newConfigShow() *cobra.Command {
 	var id string
 	var asJSON bool
+	var live networkFlags
 	c := &cobra.Command{
 		Use:   "show [FILE]",
 		Short: "Show the configuration as it holds: every key, with where its value comes from",
@@ -54,9 +55,20 @@ func newConfigShow() *cobra.Command {
 "default". With --id, of the hosts only that one. No secret is shown: the file only says where
 they are.
 
-Exit status: 0 shown, 1 the file cannot be used.`,
+With --network it shows the keys that can be pushed, as the file has them and as they are in force
+on the network, who pushed that and when, and of every host what its last heartbeat says it goes
+by. The file names the store and the secret.
+
+Exit status: 0 shown, 1 the file or the store cannot be used.`,
 		Args: upToOneFile,
 		RunE: func(c *cobra.Command, args []string) error {
+			if live.network {
+				v, err := lookAtNetwork(c.Context(), fileOf(args), live.store)
+				if err != nil {
+					return err
+				}
+				return v.print(c.OutOrStdout(), asJSON)
+			}
 			n, err := network.Load(fileOf(args))
 			if err != nil {
 				return err
@@ -73,7 +85,8 @@ Exit status: 0 shown, 1 the file cannot be used.`,
 		},
 	}
 	c.Flags().StringVar(&id, "id", "", "show this host alone")
-	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line; with --network one in all")
+	live.add(c)
 	return c
 }
 

@@ -18,15 +18,28 @@ const (
 
 func newConfigDiff() *cobra.Command {
 	var asJSON bool
+	var live networkFlags
 	c := &cobra.Command{
 		Use:   "diff A B",
 		Short: "Compare two files: what a running host takes on at SIGHUP, and what needs a restart",
 		Long: `Compares two files as they hold: how they are written, and defaults that one of them spells out,
 are no difference. The files of messages and permissions are not read.
 
+With --network there is one file (network.yml when left out), and the other is the network: the
+keys in which what operators pushed differs from the file, and the hosts that go by something
+else than the file and what was pushed.
+
 Exit status: 0 no difference, 1 they differ, 2 one of them cannot be used.`,
-		Args: exactly(2, "two files"),
+		Args: func(c *cobra.Command, args []string) error {
+			if live.network {
+				return upToOneFile(c, args)
+			}
+			return exactly(2, "two files")(c, args)
+		},
 		RunE: func(c *cobra.Command, args []string) error {
+			if live.network {
+				return diffNetwork(c, fileOf(args), live.store, asJSON)
+			}
 			from, err := network.Load(args[0])
 			if err != nil {
 				return exitWith(statusTrouble, err)
@@ -46,7 +59,23 @@ Exit status: 0 no difference, 1 they differ, 2 one of them cannot be used.`,
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
+	live.add(c)
 	return c
+}
+
+func diffNetwork(c *cobra.Command, file, store string, asJSON bool) error {
+	v, err := lookAtNetwork(c.Context(), file, store)
+	if err != nil {
+		return exitWith(statusTrouble, err)
+	}
+	v.onlyDifferences()
+	if err := v.print(c.OutOrStdout(), asJSON); err != nil {
+		return exitWith(statusTrouble, err)
+	}
+	if len(v.Keys)+len(v.Hosts) > 0 {
+		return exitWith(statusDifferent, nil)
+	}
+	return nil
 }
 
 // difference is what `config diff` prints.

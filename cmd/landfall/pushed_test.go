@@ -16,11 +16,16 @@ func (r *reloaded) obeys(p actors.Pushed) []string {
 // pushOf is a version as it is pushed of a file with more keys.
 func pushOf(t *testing.T, seq uint64, more string) actors.Pushed {
 	t.Helper()
-	n, err := network.Parse("network.yml", []byte(oneHost("127.0.0.1:1")+more))
+	return actors.Pushed{Seq: seq, Text: parsed(t, oneHost("127.0.0.1:1")+more).Pushable(), Who: "ada", Why: "weekend"}
+}
+
+func parsed(t *testing.T, config string) *network.Network {
+	t.Helper()
+	n, err := network.Parse("network.yml", []byte(config))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return actors.Pushed{Seq: seq, Text: n.Pushable(), Who: "ada", Why: "weekend"}
+	return n
 }
 
 func sayOnce(t *testing.T, got []string, want ...string) {

@@ -16,8 +16,8 @@ type Setting struct {
 	Value any
 	// Line is where the file has the key; 0: the default holds.
 	Line int
-	// Live tells that a running host takes on a change of it.
-	Live bool
+	// Live tells that a running host takes on a change of it, Pushable that operators can replace it on all of them.
+	Live, Pushable bool
 
 	entries []string // of open maps and lists that it lies in, the widest first
 }
@@ -86,7 +86,7 @@ func (l *listing) entry(s *schema, path string, v reflect.Value) {
 }
 
 func (l *listing) leaf(k *Key, path string, value any) Setting {
-	return Setting{Key: path, Value: value, Line: l.n.checked.places[path].line, Live: k.Live, entries: slices.Clone(l.around)}
+	return Setting{Key: path, Value: value, Line: l.n.checked.places[path].line, Live: k.Live, Pushable: k.pushable(), entries: slices.Clone(l.around)}
 }
 
 // fieldOf finds the field of a settings struct that stands for a key.

@@ -40,7 +40,8 @@ A key that the file leaves out takes the default. Any other key, and any other v
 
 A running host takes on what is marked *live* when it gets SIGHUP: it reads this file and those of the messages and
 permissions again, adopts all of it or, when there is a fault, nothing, and names the other keys that differ: they need a restart.
-"landfall config diff" tells beforehand.
+"landfall config diff" tells beforehand. "landfall config push" puts the live keys, but for paths of files, into force on all
+hosts at once; see [hosts](hosts.md).
 
 | key | default | allowed | live | meaning |
 |---|---|---|---|---|
