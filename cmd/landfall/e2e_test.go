@@ -27,6 +27,7 @@ func TestE2E(t *testing.T) {
 		})
 		t.Run("direct", func(t *testing.T) { t.Parallel(); testDirect(t, binary) })
 		t.Run("failures", func(t *testing.T) { t.Parallel(); testFailures(t, binary) })
+		t.Run("limits", func(t *testing.T) { t.Parallel(); testLimits(t, binary) })
 		t.Run("client too old", func(t *testing.T) { t.Parallel(); testOldClient(t, binary) })
 	})
 }
@@ -82,6 +83,7 @@ func (c crossing) config(t *testing.T, a, b *gameServer, edges [2]int) string {
 	}
 	return carriedYAML("proxy-1", freePort(t)) +
 		fmt.Sprintf("edge: { domain: %s, port: %d, identity: offline }\n", domain, edges[0]) +
+		"routing: { crossServerBurst: 50 }\n" + // all ask in the same moment
 		"hosts:\n" + edgeYAML("proxy-1", edges[0]) + edgeYAML("proxy-2", edges[1]) +
 		backendYAML(a, "A", fmt.Sprintf("arena: { keep: 1 }, north: { keep: %d }", c.keep), "") +
 		backendYAML(b, "B", fmt.Sprintf("west: { keep: %d, world: \"minecraft:the_nether\" }", c.keep), proxyV2)
