@@ -56,7 +56,7 @@ func (h *host) storeError(err error) error {
 func (h *host) embeddedConfig() embedded.Config {
 	n := h.net
 	c := embedded.Config{
-		Dir: n.File(n.Store.Dir), Network: n.Network.Name, Creator: createdByUp, Settings: h.settings(),
+		Dir: n.File(n.Store.Dir), Network: n.Network.Name, Creator: createdByUp, Settings: settingsOf(h.net),
 		Lazy: n.Store.Durability == "lazy", MaxBytes: n.Store.MaxBytes, Users: h.logins(), Logger: h.log.With("store", "embedded"),
 	}
 	if n.Store.Carrier != "" {
@@ -68,8 +68,9 @@ func (h *host) embeddedConfig() embedded.Config {
 	return c
 }
 
-func (h *host) settings() streams.Settings {
-	s := h.net.Store
+// settingsOf is how network.yml wants the streams.
+func settingsOf(n *network.Network) streams.Settings {
+	s := n.Store
 	return streams.Settings{Replicas: s.Replicas, Storage: streams.StorageKind(s.Storage), Retention: s.Retention, TelemetryRetention: s.TelemetryRetention}
 }
 
@@ -98,7 +99,7 @@ func (s *hostStore) as(ctx context.Context, id events.HostID, x network.Host) (*
 	user, password := streams.Login(h.secret, role, id)
 	st, err := connectReady(ctx, streams.Config{
 		URL: h.net.Store.URL, Role: role, ID: id, User: user, Password: password,
-		Network: h.net.Network.Name, Creator: createdByUp, Settings: h.settings(),
+		Network: h.net.Network.Name, Creator: createdByUp, Settings: settingsOf(h.net),
 		Carrier: h.net.Store.Mode == "external" && role == streams.RoleDispatcher, NoRead: role == streams.RoleBackend,
 		Patience: startPatience, Logger: h.log,
 	}, h.log)

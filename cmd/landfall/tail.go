@@ -18,7 +18,7 @@ import (
 )
 
 // allBuckets are those that a tail shows together: what happened, without what expires.
-var allBuckets = []events.Bucket{events.Transfers, events.Sessions, events.Control, events.Audit, events.Fleet}
+var allBuckets = []events.Bucket{events.Transfers, events.Sessions, events.Control, events.Audit, events.Checkpoints, events.Fleet}
 
 // tailFlags are the command line of tail.
 type tailFlags struct {

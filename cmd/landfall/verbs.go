@@ -11,6 +11,7 @@ func verbs() []func() *cobra.Command {
 		newDrain,
 		newExplain,
 		newExport,
+		newImport,
 		newKill,
 		newPause,
 		newUp,
