@@ -230,7 +230,7 @@ func (b *Backend) stillHere(p presence) bool {
 // place teleports an arrived player, once, and reports where the player stands. A coordinate
 // that is no longer kept for the player may be another one's.
 func (b *Backend) place(ctx context.Context, l *life, p presence, a events.ArrivedAnswer) {
-	first, stands := l.pool.spend(a.Token)
+	first, stands := l.pool.spend(a.Token, a.At)
 	switch {
 	case !stands:
 		b.reportPlaced(ctx, l, events.PlacedAsk{

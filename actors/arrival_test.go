@@ -294,7 +294,7 @@ func TestArrivalPlacedOnce(t *testing.T) {
 				var both sync.WaitGroup
 				both.Go(func() { s.arrive(ctx, p) })
 				if row.gone {
-					s.life.pool.giveBack(tokenOne)
+					takeBack(s.life.pool, tokenOne)
 				} else {
 					both.Go(func() { s.arrive(ctx, p) })
 				}

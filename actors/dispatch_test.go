@@ -113,7 +113,7 @@ func TestReserveLosesToAnotherServer(t *testing.T) {
 			t.Errorf("won %v, ok %v", won, ok)
 		}
 		synctest.Wait()
-		want := events.ReleaseAsk{Player: steve, Transfer: first, Attempt: 1, Reason: events.LostRace}
+		want := events.ReleaseAsk{Player: steve, Transfer: first, Attempt: 1, Incarnation: lifeOf("b"), Promise: 1, Reason: events.LostRace}
 		if got := q.releases(); len(got) != 1 || got[0] != want {
 			t.Errorf("given back %+v, want %+v", got, want)
 		}

@@ -127,7 +127,9 @@ func (d *Dispatcher) giveBack(t projections.Transfer, reason events.Code) {
 	if t.Reserved == nil {
 		return
 	}
-	d.releasePromise(t.Reserved.Server, events.ReleaseAsk{Player: t.Player, Transfer: t.ID, Attempt: t.Token.Attempt, Reason: reason})
+	d.releasePromise(t.Reserved.Server, events.ReleaseAsk{
+		Player: t.Player, Transfer: t.ID, Attempt: t.Token.Attempt, Incarnation: t.Reserved.Incarnation, Promise: t.Reserved.Promise, Reason: reason,
+	})
 }
 
 // tooLate ends a token whose reservation took so long to land that its promise may end before
@@ -160,7 +162,9 @@ func (d *Dispatcher) giveUp(before projections.Transfer, answer events.ReserveAn
 			return t.Attempts >= attempt || holds(d.standing(before.Player), d.Source)
 		})
 		if decided && !ours {
-			d.releasePromise(answer.Server, events.ReleaseAsk{Player: before.Player, Transfer: before.ID, Attempt: attempt, Reason: events.LostRace})
+			d.releasePromise(answer.Server, events.ReleaseAsk{
+				Player: before.Player, Transfer: before.ID, Attempt: attempt, Incarnation: answer.Incarnation, Promise: answer.Promise, Reason: events.LostRace,
+			})
 		}
 	})
 }

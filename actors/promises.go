@@ -224,13 +224,13 @@ func (p *pool) hold(x *promise, length time.Duration) {
 	x.timer = t
 }
 
-// giveBack ends a promise and makes its coordinate ready again, once. It reports whether
-// there was one to give back.
-func (p *pool) giveBack(token events.Token) bool {
+// giveBack ends the promise of a number and makes its coordinate ready again, once. It
+// reports whether there was one to give back: the token may have got another promise since.
+func (p *pool) giveBack(token events.Token, number uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	x := p.promises[token]
-	return x != nil && p.end(x)
+	return x != nil && x.number == number && p.end(x)
 }
 
 // end wants p.mu held.
@@ -245,13 +245,17 @@ func (p *pool) end(x *promise) bool {
 }
 
 // spend makes a promised coordinate the player's: it never becomes ready again. first tells
-// that it was not the player's before, stands that the promise stands at all.
-func (p *pool) spend(token events.Token) (first, stands bool) {
+// that it was not the player's before, stands that the promise of it stands at all: the token
+// may have got another one since.
+func (p *pool) spend(token events.Token, at events.Position) (first, stands bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	x := p.promises[token]
-	if x == nil || x.spent {
-		return false, x != nil
+	if x == nil || x.at != at {
+		return false, false
+	}
+	if x.spent {
+		return false, true
 	}
 	x.spent = true
 	x.timer.Stop()

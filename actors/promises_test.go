@@ -75,13 +75,27 @@ func TestPoolConserves(t *testing.T) {
 					p.put(r, at)
 				}
 			},
-			"give back": func(*rapid.T) { p.giveBack(token()) },
-			"spend":     func(*rapid.T) { p.spend(token()) },
+			"give back": func(*rapid.T) { takeBack(p, token()) },
+			"spend":     func(*rapid.T) { spendAny(p, token()) },
 			"settle":    func(*rapid.T) { p.settle(token()) },
 			"":          func(*rapid.T) { check() },
 		})
 	})
 }
+
+// standing gives the promise of a token, the zero one when there is none.
+func standing(p *pool, token events.Token) promise {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if x := p.promises[token]; x != nil {
+		return *x
+	}
+	return promise{}
+}
+
+func takeBack(p *pool, token events.Token) { p.giveBack(token, standing(p, token).number) }
+
+func spendAny(p *pool, token events.Token) { p.spend(token, standing(p, token).at) }
 
 // TestPoolConservesUnderRace: the same, with everybody at once and promises that expire.
 func TestPoolConservesUnderRace(t *testing.T) {
@@ -100,9 +114,9 @@ func TestPoolConservesUnderRace(t *testing.T) {
 					}
 					switch n % 4 {
 					case 0:
-						p.giveBack(token)
+						takeBack(p, token)
 					case 1:
-						p.spend(token)
+						spendAny(p, token)
 					case 2:
 						p.settle(token)
 					case 3:
@@ -138,7 +152,7 @@ func TestPromiseExpiresOnce(t *testing.T) {
 		if n := p.count(); n.Promised != 0 || n.Ready != 1 {
 			t.Errorf("at its end: %+v", n)
 		}
-		if p.giveBack(tokenN(1)) {
+		if p.giveBack(tokenN(1), 1) {
 			t.Error("an expired promise was given back once more")
 		}
 		time.Sleep(time.Hour)
@@ -156,10 +170,10 @@ func TestPromiseSpentDoesNotExpire(t *testing.T) {
 		p.found("wild", events.Position{X: 1})
 		r, at, _ := p.take("", "", many)
 		p.promise(tokenN(1), Player{ID: steve}, r, at, time.Second)
-		p.spend(tokenN(1))
+		p.spend(tokenN(1), at)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if n := p.count(); n.Placed != 1 || n.Ready != 0 || n.Promised != 0 || p.giveBack(tokenN(1)) {
+		if n := p.count(); n.Placed != 1 || n.Ready != 0 || n.Promised != 0 || p.giveBack(tokenN(1), 1) {
 			t.Errorf("a spent promise came back: %+v", n)
 		}
 		if p.outstanding() != 1 {
@@ -243,7 +257,7 @@ func TestPoolRefills(t *testing.T) {
 		if n := p.count(); n.Found != 5 {
 			t.Errorf("a promised coordinate was replaced: %+v", n)
 		}
-		p.spend(tokenN(1))
+		p.spend(tokenN(1), at)
 		p.settle(tokenN(1))
 		eventually(t, "placed one replaced", func() bool { return p.count().Found == 6 })
 		cancel()
@@ -397,7 +411,7 @@ func TestReserveExpects(t *testing.T) {
 		if d := s.ground.expected[steve]; d != 35*time.Second {
 			t.Errorf("expected for %s, want ttl + 5 s", d)
 		}
-		ask := events.ReleaseAsk{Player: steve, Transfer: first, Attempt: 1, Reason: events.LostRace}
+		ask := events.ReleaseAsk{Player: steve, Transfer: first, Attempt: 1, Incarnation: s.life.Source.Incarnation, Promise: 1, Reason: events.LostRace}
 		if a := s.answerRelease(s.life, ask); a.Code != events.OK {
 			t.Errorf("release: %+v", a)
 		}
@@ -413,6 +427,50 @@ func TestReserveExpects(t *testing.T) {
 	})
 }
 
+// TestReleaseOfAnotherPromise: who gives a promise back does not take the one that the same
+// attempt has got since, in this life or from a new one.
+func TestReleaseOfAnotherPromise(t *testing.T) {
+	for name, row := range map[string]struct {
+		life   events.Incarnation
+		number uint64
+		want   events.Code
+	}{
+		"of an earlier life": {lifeOf("a life before"), 2, events.NotKnown},
+		"an earlier one":     {lifeOf("b"), 1, events.NotKnown},
+		"this one":           {lifeOf("b"), 2, events.OK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onSite(t, func(t *testing.T, ctx context.Context, s *site) {
+				s.stock(1)
+				s.reserve(ctx, 1)
+				time.Sleep(40 * time.Second) // it ends
+				synctest.Wait()
+				s.reserve(ctx, 1)
+				a := s.answerRelease(s.life, events.ReleaseAsk{Player: steve, Transfer: first, Attempt: 1, Incarnation: row.life, Promise: row.number, Reason: events.LostRace})
+				if n := s.Tally(); a.Code != row.want || (n.Promised == 0) != (row.want == events.OK) {
+					t.Errorf("%+v, coordinates %+v; want %s", a, n, row.want)
+				}
+			})
+		})
+	}
+}
+
+// TestSpendAnotherCoordinate: a token that has got another promise since does not open the
+// coordinate of the one before, which may be somebody else's.
+func TestSpendAnotherCoordinate(t *testing.T) {
+	p := newPool(twoRegions)
+	p.found("wild", events.Position{X: 1})
+	r, at, _ := p.take("", "", many)
+	x := p.promise(tokenN(1), Player{ID: steve}, r, at, time.Hour)
+	defer x.timer.Stop()
+	if first, stands := p.spend(tokenN(1), events.Position{X: 2}); first || stands {
+		t.Errorf("another coordinate: first %t, stands %t", first, stands)
+	}
+	if first, stands := p.spend(tokenN(1), at); !first || !stands {
+		t.Errorf("its own: first %t, stands %t", first, stands)
+	}
+}
+
 // TestHeldTokens are those that a player may still arrive with.
 func TestHeldTokens(t *testing.T) {
 	onSite(t, func(t *testing.T, ctx context.Context, s *site) {
@@ -423,7 +481,7 @@ func TestHeldTokens(t *testing.T) {
 		if len(held) != 2 || !slices.Contains(held, tokenOne) || len(s.life.pool.held(events.OfflinePlayer("Alex"))) != 0 {
 			t.Errorf("held %v", held)
 		}
-		s.life.pool.spend(tokenOne)
+		spendAny(s.life.pool, tokenOne)
 		if held := s.life.pool.held(steve); len(held) != 1 || held[0].Attempt != 2 {
 			t.Errorf("held %v after the arrival", held)
 		}

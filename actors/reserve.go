@@ -143,7 +143,7 @@ func (b *Backend) notPromised(l *life, region string, r *events.Refusal) events.
 
 // answerRelease takes a promise back.
 func (b *Backend) answerRelease(l *life, q events.ReleaseAsk) events.Answer {
-	if !l.pool.giveBack(events.Token{Transfer: q.Transfer, Attempt: q.Attempt}) {
+	if q.Incarnation != l.Source.Incarnation || !l.pool.giveBack(events.Token{Transfer: q.Transfer, Attempt: q.Attempt}, q.Promise) {
 		return events.Answer{Code: events.NotKnown}
 	}
 	b.cfg.World.Expect(Player{ID: q.Player}, 0)

@@ -39,12 +39,15 @@ type (
 		Kept        int         `msgpack:"kept" json:"kept"` // left in that region after this answer
 	}
 
-	// ReleaseAsk gives a promise back.
+	// ReleaseAsk gives a promise back: the one of that life and number. The same attempt may
+	// have got another promise since.
 	ReleaseAsk struct {
-		Player   PlayerID   `msgpack:"player" json:"player"`
-		Transfer TransferID `msgpack:"transfer" json:"transfer"`
-		Attempt  int        `msgpack:"n" json:"attempt"`
-		Reason   Code       `msgpack:"reason" json:"reason"`
+		Player      PlayerID    `msgpack:"player" json:"player"`
+		Transfer    TransferID  `msgpack:"transfer" json:"transfer"`
+		Attempt     int         `msgpack:"n" json:"attempt"`
+		Incarnation Incarnation `msgpack:"inc" json:"incarnation"`
+		Promise     uint64      `msgpack:"promise" json:"promise"`
+		Reason      Code        `msgpack:"reason" json:"reason"`
 	}
 
 	// MoveAsk tells the origin to send a player away. The origin refuses a claim older

@@ -3,6 +3,8 @@ package sim_test
 import (
 	"testing"
 	"time"
+
+	"github.com/landfall/landfall/events"
 )
 
 // Scripts that once led to a violation, as they were left after shrinking.
@@ -46,4 +48,25 @@ func TestReplaySessionOfASleeper(t *testing.T) {
 // A reservation that the store took only after an outage led to a place that was gone.
 func TestReplayReservedBeforeAnOutage(t *testing.T) {
 	replay(t, 5*time.Millisecond, "2305ms ask P3", "45ms outage 40s", "50s pass")
+}
+
+// A promise of a server's earlier life was given back, and the new life took that for the
+// promise that it had given to the same attempt.
+func TestReplayReleaseForAnEarlierLife(t *testing.T) {
+	play(t, func(s *scene) {
+		first := s.askAndHold("reserved")
+		s.b.Restart()
+		s.until("the new life of b", 10*time.Second, func() bool {
+			b := s.observer().View().Fleet().Backend("b")
+			return b != nil && b.Incarnation == s.backends["b"].actor.Incarnation() && b.State == events.Ready && b.Kept() > 2
+		})
+		second := s.dispatchers["e2"].client.hold(".move")
+		s.returns()
+		s.until("claimed by e2", 10*time.Second, second.isReached)
+		first.release()
+		s.pass(time.Second)
+		second.release()
+		s.completed(s.player, s.outcome(s.player, forever), "b")
+		s.conserved("b")
+	})
 }
