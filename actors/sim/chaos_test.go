@@ -33,16 +33,29 @@ type chaos struct {
 
 	mu     sync.Mutex
 	healed bool
-	faulty []span // when a player might not be reached
+	faulty []span // when something was broken, in order of their beginnings
 	lines  []line // what was done
+	asked  []grantAsk
+	given  map[string]bool // promises
+	queued int             // how many lower places were waiting when one was given, or had just come
 	bad    []string
 	blamed map[events.PlayerID]bool
 }
 
-// span is a stretch of time, of a host that was down then if it names one.
+// span is a stretch of time in which a host was not to be relied on, or, without one, nobody.
 type span struct {
 	from, to time.Time
 	host     events.HostID
+	down     bool // until the host is started again
+}
+
+// grantAsk is one request for a place, as its destination saw it.
+type grantAsk struct {
+	server      events.HostID
+	incarnation events.Incarnation
+	place       uint64
+	from, until time.Time
+	granted     bool
 }
 
 // line is something that happened in the story of a run.
@@ -90,17 +103,19 @@ const calm = 5 * time.Minute
 type chaosNet struct {
 	players  int
 	store    opener
-	quiet    bool // hosts do not log
-	restless bool // players whose connection broke come back by themselves
+	pace     float64 // of each server; 0: as many places as are asked for
+	quiet    bool    // hosts do not log
+	restless bool    // players whose connection broke come back by themselves
 }
 
 // runChaos lets a network go through a script, mends everything, and checks.
 func runChaos(t *testing.T, n chaosNet, script []string) verdict {
 	var v verdict
 	simulateOn(t, n.store, events.KindEdge, func(r *rig) {
-		r.quiet = n.quiet
+		r.quiet, r.pace, r.line = n.quiet, n.pace, actors.ShippedLineRules()
+		r.line.DrainPerSecond = n.pace
 		c := &chaos{
-			rig: r, began: time.Now(), worlds: map[events.HostID]*spy{}, life: map[events.HostID]int{}, alive: map[events.HostID]bool{},
+			rig: r, began: time.Now(), given: map[string]bool{}, worlds: map[events.HostID]*spy{}, life: map[events.HostID]int{}, alive: map[events.HostID]bool{},
 			booted: map[events.HostID]bool{}, blamed: map[events.PlayerID]bool{},
 		}
 		c.raise(n)
@@ -109,8 +124,8 @@ func runChaos(t *testing.T, n chaosNet, script []string) verdict {
 		}
 		c.heal()
 		c.pass(calm)
-		c.check()
-		v.bad, v.seen = c.bad, c.census()
+		l := c.check()
+		v.bad, v.seen = c.bad, c.census(l)
 		if len(c.bad) > 0 {
 			v.story = c.tale()
 		}
@@ -178,15 +193,37 @@ func (c *chaos) startEdge(id events.HostID) {
 }
 
 func (c *chaos) attachTo(id events.HostID) {
-	client := &gate{conn: c.store.Client(c.newConn(id))}
+	client := &gate{conn: c.store.Client(c.newConn(id)), served: c.hearsAsks(id)}
 	b, err := actors.NewBackend(actors.BackendConfig{
-		Identity: c.identity(events.SourceBackend, id), Log: client, Bus: client, World: c.worlds[id], Logger: c.logger(id), Timing: c.timing,
+		Identity: c.identity(events.SourceBackend, id), Log: client, Bus: client, World: c.worlds[id], Logger: c.logger(id), Timing: c.timing, Pace: c.pace,
 		Regions: chaosRegions[id], Advertise: sim.WorldAddress(id), Public: sim.WorldAddress(id), Adapter: "sim",
 	})
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	c.backends[id] = start(c.rig, b, client, b.Run)
+}
+
+// hearsAsks writes down who asked a server for a place, and whether it was given.
+func (c *chaos) hearsAsks(id events.HostID) func(time.Time, string, events.Wire, events.Wire) {
+	return func(came time.Time, subject string, q, a events.Wire) {
+		if subject != events.ToBackend(id, events.VerbReserve) {
+			return
+		}
+		var ask events.ReserveAsk
+		var answer events.ReserveAnswer
+		if events.Unmarshal(q.Body, &ask) != nil || !a.Silent() && events.Unmarshal(a.Body, &answer) != nil {
+			c.t.Error("a request for a place that cannot be read")
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		number := fmt.Sprintf("%s/%x/%d", id, ask.Incarnation, answer.Promise)
+		granted := answer.Code == events.Promised && !c.given[number] // the same promise again is none
+		c.given[number] = true
+		c.asked = append(c.asked, grantAsk{
+			server: id, incarnation: ask.Incarnation, place: ask.Place, from: came, until: time.Now(), granted: granted,
+		})
+	}
 }
 
 // spy is a game server whose backend is listened to.
@@ -241,6 +278,8 @@ func (c *chaos) act(op string, arg []string) {
 		c.client(arg[0]).Ask(strings.Join(arg[1:len(arg)-2], " "))
 	case "quit":
 		c.client(arg[0]).Quit()
+	case "leave":
+		c.client(arg[0]).Cancel()
 	case "join":
 		c.login(c.client(arg[0]), events.HostID(arg[1]), events.Token{})
 	case "token": // with the token of somebody's newest transfer
@@ -254,18 +293,21 @@ func (c *chaos) act(op string, arg []string) {
 	case "crash", "boot", "barren", "spoil", "closed", "send", "place":
 		c.actOnWorld(op, id, arg[1:])
 	case "outage":
-		c.disturb(length(arg[0]))
+		c.disturb("", length(arg[0]))
 		c.store.Outage()
 		c.later(length(arg[0]), c.store.Restore)
 	case "drop":
-		c.disturb(ruleWindow)
+		c.disturb("", ruleWindow)
 		c.store.DropRequest(c.verb(arg[0]), number(arg[1]))
 	case "lose":
-		c.disturb(ruleWindow)
+		c.disturb("", ruleWindow)
 		c.store.LoseAnswer(c.verb(arg[0]), number(arg[1]))
 	case "switch":
 		c.control("kill", &events.KillSet{On: true, Who: "op", Why: "maintenance"})
 		c.later(length(arg[0]), func() { c.control("kill", &events.KillSet{Who: "op"}) })
+	case "pause":
+		what, name, _ := strings.Cut(arg[0], ":")
+		c.pause(what, name, length(arg[1]))
 	case "drain":
 		c.control("drain."+arg[0], &events.DrainSet{Host: id, On: true, Who: "op"})
 		c.later(length(arg[1]), func() { c.control("drain."+arg[0], &events.DrainSet{Host: id, Who: "op"}) })
@@ -319,24 +361,47 @@ func (c *chaos) later(d time.Duration, undo func()) {
 	})
 }
 
-// disturb notes that a message may not reach its player for a while.
-func (c *chaos) disturb(d time.Duration) {
-	c.faulty = append(c.faulty, span{from: time.Now(), to: time.Now().Add(d + 2*time.Second)})
+// afterwards is how long what was broken may still show after it was mended.
+const afterwards = 2 * time.Second
+
+// disturb notes that a host, or "" for everybody, is not to be relied on for a while.
+func (c *chaos) disturb(id events.HostID, d time.Duration) {
+	c.faulty = append(c.faulty, span{from: time.Now(), to: time.Now().Add(d + afterwards), host: id})
 }
 
 // down disturbs until the host is there again.
 func (c *chaos) down(id events.HostID) {
-	c.faulty = append(c.faulty, span{from: time.Now(), to: time.Now().Add(24 * time.Hour), host: id})
+	c.faulty = append(c.faulty, span{from: time.Now(), to: time.Now().Add(24 * time.Hour), host: id, down: true})
 }
 
-// mended ends what began when a host went down; id "" ends everything.
+// mended ends what began when a host went down.
 func (c *chaos) mended(id events.HostID) {
 	for i := range c.faulty {
-		f := &c.faulty[i]
-		if now := time.Now().Add(2 * time.Second); f.to.After(now) && (id == "" || id == f.host) {
-			f.to = now
+		if f := &c.faulty[i]; f.down && f.host == id {
+			f.to, f.down = time.Now().Add(afterwards), false
 		}
 	}
+}
+
+// allMended ends whatever is broken.
+func (c *chaos) allMended() {
+	for i := range c.faulty {
+		c.faulty[i].to = earlier(c.faulty[i].to, time.Now().Add(afterwards))
+	}
+}
+
+// undisturbed tells that in a stretch of time nothing was broken of these hosts for so long.
+func (c *chaos) undisturbed(from, to time.Time, length time.Duration, hosts ...events.HostID) bool {
+	for _, f := range c.faulty {
+		if f.host != "" && !slices.Contains(hosts, f.host) || !f.to.After(from) {
+			continue
+		}
+		if earlier(f.from, to).Sub(from) >= length {
+			return true
+		}
+		from = later(from, f.to)
+	}
+	return to.Sub(from) >= length
 }
 
 // ruleWindow is how long requests of a kind may still be lost.
@@ -358,6 +423,7 @@ func (c *chaos) actOnHost(op string, id events.HostID, arg []string) {
 	case !c.alive[id]:
 	case op == "kill" && edge:
 		c.alive[id] = false
+		c.down(id)
 		c.killDispatcher(id)
 	case op == "kill":
 		c.alive[id] = false
@@ -368,19 +434,20 @@ func (c *chaos) actOnHost(op string, id events.HostID, arg []string) {
 			c.replace(id, length(arg[0]))
 		}
 	default:
-		c.strain(op, c.gateOf(id), arg)
+		c.strain(op, id, arg)
 	}
 }
 
 // strain is a fault of a host's connection.
-func (c *chaos) strain(op string, g *gate, arg []string) {
+func (c *chaos) strain(op string, id events.HostID, arg []string) {
+	g := c.gateOf(id)
 	switch op {
 	case "stop":
-		c.disturb(length(arg[0]))
+		c.disturb(id, length(arg[0]))
 		g.Stop()
 		c.later(length(arg[0]), g.Resume)
 	case "cut":
-		c.disturb(length(arg[0]))
+		c.disturb(id, length(arg[0]))
 		g.Cut()
 		c.later(length(arg[0]), g.Heal)
 	case "noack":
@@ -388,10 +455,10 @@ func (c *chaos) strain(op string, g *gate, arg []string) {
 	case "slow":
 		g.DelayAppend(length(arg[0]))
 		c.later(length(arg[1]), func() { g.DelayAppend(0) })
-		c.disturb(length(arg[1]) + length(arg[0]))
+		c.disturb(id, length(arg[1])+length(arg[0]))
 	case "refuse":
 		g.FailAppend(events.Unavailable, number(arg[0]))
-		c.disturb(time.Second)
+		c.disturb(id, time.Second)
 	}
 }
 
@@ -444,7 +511,7 @@ func (c *chaos) replace(id events.HostID, after time.Duration) {
 		s.err = c.backends[id].err
 		c.attachTo(id)
 	}
-	c.disturb(after + 10*time.Second)
+	c.disturb(id, after+10*time.Second)
 	c.later(after, s.gate.Resume)
 }
 
@@ -512,6 +579,20 @@ func (c *chaos) control(key string, f events.Fact) {
 	}
 }
 
+// pausable is what the line can be stopped for.
+var pausable = [][2]string{{"line", ""}, {"server", "b"}, {"server", "c"}, {"region", "default"}, {"region", "wild"}}
+
+func (c *chaos) pause(what, name string, d time.Duration) {
+	f := &events.PauseSet{What: events.PauseWhat(what), Name: name, On: true, Who: "op", Why: "maintenance"}
+	c.control(events.PauseKey(f.What, f.Name), f)
+	c.later(d, func() { c.unpause(what, name) })
+}
+
+func (c *chaos) unpause(what, name string) {
+	f := &events.PauseSet{What: events.PauseWhat(what), Name: name, Who: "op"}
+	c.control(events.PauseKey(f.What, f.Name), f)
+}
+
 // heal ends every fault: all hosts live, nothing is lost any more.
 func (c *chaos) heal() {
 	c.say("== heal")
@@ -539,7 +620,10 @@ func (c *chaos) heal() {
 	for _, id := range slices.Concat(chaosEdges, chaosServers) {
 		c.control("drain."+string(id), &events.DrainSet{Host: id, Who: "op"})
 	}
-	c.mended("")
+	for _, what := range pausable {
+		c.unpause(what[0], what[1])
+	}
+	c.allMended()
 	c.pass(time.Second)
 }
 
@@ -640,9 +724,9 @@ func (c *chaos) tale() string {
 	return out.String()
 }
 
-// census counts facts, and ends by their codes.
-func (c *chaos) census() map[string]int {
-	out := map[string]int{}
+// census counts facts, and ends by their codes; and what the checks had to look at.
+func (c *chaos) census(l *ledger) map[string]int {
+	out := map[string]int{"places asked for": len(c.asked), "ends that could be heard": l.audible, "lower places waiting at a grant": c.queued}
 	for _, e := range c.facts(events.Transfers) {
 		name := events.TypeName(e.Fact)
 		switch f := e.Fact.(type) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/landfall/landfall/actors"
 	"github.com/landfall/landfall/actors/sim"
 	"github.com/landfall/landfall/events"
 	"github.com/landfall/landfall/projections"
@@ -13,7 +14,7 @@ import (
 
 // check holds the log, the game servers and what the clients saw against what is promised.
 // It runs when everything was mended long ago.
-func (c *chaos) check() {
+func (c *chaos) check() *ledger {
 	c.inspect()
 	c.awake()
 	l := newLedger()
@@ -24,6 +25,9 @@ func (c *chaos) check() {
 		c.blame(w.players, "%s", w.text)
 	}
 	c.checkEnds(l)
+	c.checkBounds(l)
+	c.checkKept(l)
+	c.checkOrder()
 	c.checkMoves(l)
 	c.checkPlacements(l)
 	c.checkPromises(l)
@@ -31,6 +35,7 @@ func (c *chaos) check() {
 	c.checkTold(l)
 	c.checkSessions()
 	c.checkFolds()
+	return l
 }
 
 // wrong is a violation and whom it is about.
@@ -42,7 +47,11 @@ type wrong struct {
 // ledger goes over the facts with a book of its own.
 type ledger struct {
 	journeys *projections.Journeys
+	last     map[events.PlayerID]uint64 // the player's last sequence
 	active   map[events.PlayerID]events.TransferID
+	over     map[events.TransferID]bool
+	audible  int   // ends that their players could hear of
+	legs     []leg // of all transfers, those of each in order
 	consumed map[events.TransferID]events.Event
 	done     map[events.TransferID]events.Event // completions
 	ends     []ending
@@ -58,6 +67,15 @@ type ending struct {
 	code   events.Code
 }
 
+// leg is a part of a transfer that somebody must end.
+type leg struct {
+	player   events.PlayerID
+	transfer events.TransferID
+	what     string
+	from, to time.Time     // to is zero while it goes on
+	within   time.Duration // 0: as long as the player is there
+}
+
 // promised is a token for as long as it was open.
 type promised struct {
 	*events.Reserved
@@ -65,12 +83,14 @@ type promised struct {
 	token   events.Token
 	from    time.Time
 	to      time.Time // zero while it is open
+	spent   time.Time // when its arrival was recorded, zero: it was not
 	claimed bool
 }
 
 func newLedger() *ledger {
 	return &ledger{
-		journeys: projections.NewJourneys(0), active: map[events.PlayerID]events.TransferID{},
+		journeys: projections.NewJourneys(0), active: map[events.PlayerID]events.TransferID{}, last: map[events.PlayerID]uint64{},
+		over:     map[events.TransferID]bool{},
 		consumed: map[events.TransferID]events.Event{}, done: map[events.TransferID]events.Event{}, number: map[string]events.Token{},
 	}
 }
@@ -85,23 +105,28 @@ func (l *ledger) take(e events.Event) {
 	if refusal := l.journeys.Apply(e, e.Stored); refusal != nil {
 		l.blame(e, "the fold refuses %s: %v", events.TypeName(e.Fact), refusal)
 	}
+	if e.Prev != l.last[player] {
+		l.blame(e, "%s was written on %d, and the player's last fact is %d", events.TypeName(e.Fact), e.Prev, l.last[player])
+	}
+	l.last[player] = e.Seq
+	if l.over[id] {
+		l.blame(e, "%s of a transfer that is over", events.TypeName(e.Fact))
+	}
 	switch f := e.Fact.(type) {
 	case *events.Requested:
 		if other, busy := l.active[player]; busy {
 			l.blame(e, "a second active transfer beside %s", other.Short())
 		}
 		l.active[player] = id
+		l.begin(e, player, id, "open", 0)
 	case *events.Reserved:
 		l.reserved(e, player, id, f)
 	case *events.Claimed:
-		if p := l.open(id); p != nil {
-			p.claimed = true
-		}
+		l.claimed(e, id, f.Attempt, true)
+	case *events.Reopened:
+		l.claimed(e, id, f.Attempt, false)
 	case *events.Consumed:
-		if _, twice := l.consumed[id]; twice {
-			l.blame(e, "consumed twice")
-		}
-		l.consumed[id] = e
+		l.arrived(e, player, id, f)
 	case *events.Completed:
 		l.done[id] = e
 		l.end(e, player, id)
@@ -115,8 +140,52 @@ func (l *ledger) take(e events.Event) {
 		l.end(e, player, id)
 	case *events.Released, *events.Expired:
 		l.close(e, id)
+		l.begin(e, player, id, "open", 0)
 	default:
 	}
+}
+
+// begin ends the leg before.
+func (l *ledger) begin(e events.Event, player events.PlayerID, id events.TransferID, what string, within time.Duration) {
+	l.stop(e, id)
+	l.legs = append(l.legs, leg{player: player, transfer: id, what: what, from: e.Stored, within: within})
+}
+
+func (l *ledger) stop(e events.Event, id events.TransferID) {
+	for i := len(l.legs) - 1; i >= 0; i-- {
+		if x := &l.legs[i]; x.transfer == id {
+			x.to = e.Stored
+			return
+		}
+	}
+}
+
+// claimed demands that a token is claimed once, and once more after each time the claim was
+// taken back.
+func (l *ledger) claimed(e events.Event, id events.TransferID, attempt int, yes bool) {
+	p := l.open(id)
+	switch {
+	case p == nil || p.token.Attempt != attempt:
+		l.blame(e, "%s of a token that is not open", events.TypeName(e.Fact))
+	case p.claimed == yes:
+		l.blame(e, "%s, and the token is claimed: %t", events.TypeName(e.Fact), p.claimed)
+	default:
+		p.claimed = yes
+	}
+}
+
+func (l *ledger) arrived(e events.Event, player events.PlayerID, id events.TransferID, f *events.Consumed) {
+	if _, twice := l.consumed[id]; twice {
+		l.blame(e, "consumed twice")
+	}
+	l.consumed[id] = e
+	p := l.open(id)
+	if p == nil || p.token.Attempt != f.Attempt || p.Server != f.Server || p.Incarnation != f.Incarnation {
+		l.blame(e, "consumed without a promise of that server")
+		return
+	}
+	p.spent = e.Stored
+	l.begin(e, player, id, "consumed", actors.Timing{}.WithDefaults().Placement)
 }
 
 func (l *ledger) end(e events.Event, player events.PlayerID, id events.TransferID) {
@@ -124,7 +193,9 @@ func (l *ledger) end(e events.Event, player events.PlayerID, id events.TransferI
 		l.blame(e, "an end of a transfer that is not active")
 	}
 	delete(l.active, player)
+	l.over[id] = true
 	l.close(e, id)
+	l.stop(e, id)
 }
 
 func (l *ledger) reserved(e events.Event, player events.PlayerID, id events.TransferID, f *events.Reserved) {
@@ -138,6 +209,8 @@ func (l *ledger) reserved(e events.Event, player events.PlayerID, id events.Tran
 		l.blame(e, "a second open token")
 	}
 	l.promised = append(l.promised, promised{Reserved: f, player: player, token: token, from: e.Stored})
+	timing := actors.Timing{}.WithDefaults()
+	l.begin(e, player, id, "promised", timing.TTL+timing.TTLSlack)
 }
 
 func (l *ledger) open(id events.TransferID) *promised {
@@ -171,6 +244,98 @@ func (c *chaos) name(id events.PlayerID) string {
 	}
 	return id.String()
 }
+
+// acting is how long somebody who sees everything may take to end what is due: watch for long
+// enough to judge, sweep, wait for the turn, ask the origin, write.
+const acting = 15 * time.Second
+
+// checkBounds demands that each state ended in time, if there was somebody to end it.
+func (c *chaos) checkBounds(l *ledger) {
+	now := time.Now()
+	for _, x := range l.legs {
+		if x.to.IsZero() {
+			x.to = now
+		}
+		if x.within == 0 {
+			c.checkGrace(x)
+			continue
+		}
+		for _, edge := range chaosEdges {
+			if due := x.from.Add(x.within); c.undisturbed(due, x.to, acting, edge) {
+				c.blame([]events.PlayerID{x.player}, "%s of %s was %s from %.3f to %.3f, and %s let it be",
+					x.transfer.Short(), c.name(x.player), x.what, x.from.Sub(c.began).Seconds(), x.to.Sub(c.began).Seconds(), edge)
+				break
+			}
+		}
+	}
+}
+
+// checkGrace demands that nobody's place was kept who was away for too long.
+func (c *chaos) checkGrace(x leg) {
+	timing := actors.Timing{}.WithDefaults()
+	from := x.from
+	for _, s := range append(stays(c.clientOf(x.player), x.to), stay{from: x.to}) {
+		if to := earlier(s.from, x.to); to.After(from) {
+			for _, edge := range chaosEdges {
+				if c.undisturbed(from, to, timing.Grace+timing.Stale+acting, edge) {
+					c.blame([]events.PlayerID{x.player}, "%s kept the place of %s, who was away from %.3f to %.3f",
+						edge, c.name(x.player), from.Sub(c.began).Seconds(), to.Sub(c.began).Seconds())
+					return
+				}
+			}
+		}
+		from = later(from, s.to)
+	}
+}
+
+// checkKept demands that of no region more places were promised at a time than it keeps.
+func (c *chaos) checkKept(l *ledger) {
+	open := map[string][]promised{}
+	for _, p := range l.promised {
+		key := fmt.Sprintf("%s/%x/%s", p.Server, p.Incarnation, p.Region)
+		held := slices.DeleteFunc(open[key], func(q promised) bool {
+			until, _ := c.held(q, p.from)
+			return !q.to.IsZero() && !q.to.After(p.from) || !q.spent.IsZero() && !q.spent.After(p.from) || !until.After(p.from)
+		})
+		open[key] = append(held, p)
+		if n, keep := len(open[key]), c.keeps(p.Server, p.Region); n > keep {
+			c.blame([]events.PlayerID{p.player}, "%d places of %s were promised at %.3f, and %d are kept", n, key, p.from.Sub(c.began).Seconds(), keep)
+		}
+	}
+}
+
+func (c *chaos) keeps(server events.HostID, region string) int {
+	for _, r := range chaosRegions[server] {
+		if r.Name == region {
+			return r.Keep
+		}
+	}
+	return 0
+}
+
+// checkOrder demands that no destination gave a place while a lower one was asking for it: who
+// had come a while before and was still there after.
+func (c *chaos) checkOrder() {
+	const awhile = 50 * time.Millisecond
+	for i, g := range c.asked {
+		for _, x := range c.asked[i+1:] { // in order of their answers
+			if !g.granted || x.until.Sub(g.until) > longestAsk {
+				break
+			}
+			if x.server != g.server || x.incarnation != g.incarnation || x.place >= g.place || !x.from.Before(g.until) {
+				continue
+			}
+			c.queued++
+			if g.until.Sub(x.from) > awhile && x.until.After(g.until) && c.undisturbed(x.from, x.until, x.until.Sub(x.from), x.server) {
+				c.blame(nil, "%s gave a place to %d at %.3f, and %d had been asking since %.3f, until %.3f",
+					g.server, g.place, g.until.Sub(c.began).Seconds(), x.place, x.from.Sub(c.began).Seconds(), x.until.Sub(c.began).Seconds())
+			}
+		}
+	}
+}
+
+// longestAsk is longer than any request for a place waits at a host that is well.
+const longestAsk = 10 * time.Second
 
 // checkMoves demands that nobody was sent away twice in one transfer, and that a place was
 // ready when somebody was.
@@ -310,6 +475,7 @@ func (c *chaos) checkTold(l *ledger) {
 		if p == nil || !c.couldHear(p, e.at) {
 			continue
 		}
+		l.audible++
 		key := "failed." + string(e.code)
 		told := slices.ContainsFunc(p.History(), func(m sim.Moment) bool {
 			return m.Text != "" && !m.At.Before(e.at) && m.At.Sub(e.at) <= tellWindow+5*time.Second && matches(m.Text, expand(key))
@@ -332,45 +498,39 @@ func (c *chaos) clientOf(id events.PlayerID) *sim.Client {
 // couldHear tells that a player stood somewhere long enough, undisturbed, after a moment.
 func (c *chaos) couldHear(p *sim.Client, after time.Time) bool {
 	end := after.Add(tellWindow)
-	for _, stay := range stays(p, time.Now()) {
-		from, to := later(stay.from, after), earlier(stay.to, end)
-		for _, f := range c.faulty { // in order of their beginnings
-			if f.from.Sub(from) >= audible {
-				break
-			}
-			if f.to.After(from) && f.from.Before(to) {
-				from = f.to
-			}
-		}
-		if to.Sub(from) >= audible && !c.cutShort(from, to) {
+	for _, s := range stays(p, time.Now()) {
+		from, to := later(s.from, after), earlier(s.to, end)
+		if to.After(from) && c.undisturbed(from, to, audible, s.server, s.edge) {
 			return true
 		}
 	}
 	return false
 }
 
-// cutShort tells that a fault begins too early in a stretch.
-func (c *chaos) cutShort(from, to time.Time) bool {
-	return slices.ContainsFunc(c.faulty, func(f span) bool {
-		return f.from.Before(earlier(to, from.Add(audible))) && f.to.After(from)
-	})
+// stay is a stretch of time in which a client stood on one server, over one edge.
+type stay struct {
+	from, to     time.Time
+	server, edge events.HostID
 }
 
-// stays are the stretches of time in which a client stood on one server.
-func stays(p *sim.Client, now time.Time) []span {
-	var out []span
-	on := ""
+// stays of a client until now, in order.
+func stays(p *sim.Client, now time.Time) []stay {
+	var out []stay
+	there := false
+	end := func(at time.Time) {
+		if there {
+			out[len(out)-1].to = at
+		}
+	}
 	for _, m := range p.History() {
 		switch {
 		case m.Text != "":
 		case m.Server == "":
-			if on != "" {
-				out[len(out)-1].to = m.At
-			}
-			on = ""
+			end(m.At)
+			there = false
 		default:
-			on = string(m.Server)
-			out = append(out, span{from: m.At, to: now})
+			end(m.At)
+			out, there = append(out, stay{from: m.At, to: now, server: m.Server, edge: m.Edge}), true
 		}
 	}
 	return out

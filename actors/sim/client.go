@@ -45,6 +45,7 @@ type entry struct {
 type Moment struct {
 	At     time.Time
 	Server events.HostID
+	Edge   events.HostID // over which it was let in; empty without one
 	Text   string
 }
 
@@ -136,7 +137,11 @@ func (c *Client) enter(ctx context.Context, w *World, e *Edge, conn uint64) erro
 	c.visits++
 	number := c.visits
 	c.world, c.edge, c.conn, c.server, c.position = w, e, conn, w.id, Spawn
-	c.note(Moment{Server: w.id})
+	in := Moment{Server: w.id}
+	if e != nil {
+		in.Edge = e.id
+	}
+	c.note(in)
 	c.mu.Unlock()
 	here := func() bool { return c.world == w && c.visits == number }
 	if err := w.connect(c, number); err != nil {

@@ -38,7 +38,7 @@ func runCrowd(t *testing.T, everyday int, open opener) {
 	for range steps {
 		script = append(script, throw(rnd.IntN, *crowdPlayers, crowdOps, crowdPauses))
 	}
-	v := runChaos(t, chaosNet{players: *crowdPlayers, store: open, quiet: true, restless: true}, script)
+	v := runChaos(t, chaosNet{players: *crowdPlayers, store: open, pace: 1, quiet: true, restless: true}, script)
 	t.Logf("seed %d, %d players, %d steps: %v", *crowdSeed, *crowdPlayers, steps, v.seen)
 	if len(v.bad) > 0 {
 		t.Fatalf("%s\n%s", strings.Join(v.bad, "\n"), v.story)

@@ -17,6 +17,8 @@ type gate struct {
 
 	// answered hears of every question that was answered: when it was asked, and what came.
 	answered atomic.Pointer[func(asked time.Time, subject string, q, a events.Wire)]
+	// served hears of every request that this host has answered: when it came, and what was said.
+	served func(came time.Time, subject string, q, a events.Wire)
 
 	mu    sync.Mutex
 	holds []*hold
@@ -93,4 +95,16 @@ func (g *gate) Ask(ctx context.Context, subject string, w events.Wire) (events.W
 		(*hear)(asked, subject, w, a)
 	}
 	return a, err
+}
+
+func (g *gate) Serve(ctx context.Context, subject, queue string, ready func(), handle func(ctx context.Context, subject string, w events.Wire) events.Wire) error {
+	if g.served == nil {
+		return g.conn.Serve(ctx, subject, queue, ready, handle)
+	}
+	return g.conn.Serve(ctx, subject, queue, ready, func(ctx context.Context, subject string, q events.Wire) events.Wire {
+		came := time.Now()
+		a := handle(ctx, subject, q)
+		g.served(came, subject, q, a)
+		return a
+	})
 }

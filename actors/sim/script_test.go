@@ -33,8 +33,8 @@ var (
 // ops are what may happen, each as often as it stands here.
 var ops = slices.Concat(
 	[]string{"pass"}, slices.Repeat([]string{"ask"}, 16), slices.Repeat([]string{"join"}, 6), slices.Repeat([]string{"start", "boot"}, 4),
-	slices.Repeat([]string{"quit", "token", "kill", "crash", "stop", "cut"}, 2),
-	[]string{"deaf", "zombie", "noack", "slow", "refuse", "barren", "spoil", "closed", "send", "place", "outage", "drop", "lose", "switch", "drain"},
+	slices.Repeat([]string{"quit", "leave", "token", "kill", "crash", "stop", "cut"}, 2),
+	[]string{"deaf", "zombie", "noack", "slow", "refuse", "barren", "spoil", "closed", "send", "place", "outage", "drop", "lose", "switch", "drain", "pause"},
 )
 
 // throw makes one line of a script.
@@ -48,8 +48,8 @@ func throw(d dice, players int, ops, pauses []string) string {
 	switch op := pick(d, ops); op {
 	case "ask":
 		out = fmt.Sprint("ask ", player(), " ", pick(d, wishes))
-	case "quit":
-		out = fmt.Sprint("quit ", player())
+	case "quit", "leave":
+		out = fmt.Sprint(op, " ", player())
 	case "join":
 		out = fmt.Sprint("join ", player(), " ", edge())
 	case "token":
@@ -76,6 +76,9 @@ func throw(d dice, players int, ops, pauses []string) string {
 		out = fmt.Sprint(op, " ", pick(d, spells))
 	case "drop", "lose":
 		out = fmt.Sprint(op, " ", pick(d, verbs), " ", few())
+	case "pause":
+		what := pick(d, pausable)
+		out = fmt.Sprint("pause ", strings.TrimSuffix(what[0]+":"+what[1], ":"), " ", pick(d, spells))
 	case "drain":
 		out = fmt.Sprint("drain ", host(), " ", pick(d, spells))
 	default:
