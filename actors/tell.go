@@ -30,7 +30,7 @@ func (d *Dispatcher) noteEnd(c projections.Change) {
 	default: // a key that is full ends without a fact of its own
 	}
 	q := endText(t, detail)
-	d.background(func(ctx context.Context) { d.tellHeld(ctx, q, t.Seen.Last) })
+	d.background(func(ctx context.Context) { d.tellHeld(ctx, q, t) })
 }
 
 // endText says why a transfer ended.
@@ -66,10 +66,11 @@ func missed(t projections.Transfer, s projections.Session) bool {
 	return ended && away && s.Before.Before(t.Seen.Last) && s.OpenSeen.Sub(t.Seen.Last) >= tellPatience
 }
 
-// tellHeld shows a message to a player as soon as this dispatcher holds the player, within
-// tellPatience of the event. Another living holder tells the player itself, wherever the
-// player goes meanwhile.
-func (d *Dispatcher) tellHeld(ctx context.Context, q events.TellAsk, happened time.Time) {
+// tellHeld shows the message of an end to its player as soon as this dispatcher holds the
+// player, within tellPatience. Another living holder that has heard of the end tells the player
+// itself, wherever the player goes meanwhile; for one that has not, the first in turn does.
+func (d *Dispatcher) tellHeld(ctx context.Context, q events.TellAsk, ended projections.Transfer) {
+	happened := ended.Seen.Last
 	ctx, cancel := context.WithTimeout(ctx, tellPatience-d.Now().Sub(happened))
 	defer cancel()
 	var other projections.Session
@@ -77,20 +78,39 @@ func (d *Dispatcher) tellHeld(ctx context.Context, q events.TellAsk, happened ti
 	for ctx.Err() == nil {
 		s, ok := d.view.Session(q.Player)
 		mine = mine || ok && s.Open && s.Holder == d.Source.ID && s.HolderIncarnation == d.Source.Incarnation
+		w := d.watch()
+		speaks := mine
 		switch {
-		case mine && s.Open:
-			if d.tellAt(ctx, s, q.Player, q.Message, q.Args) {
-				d.count.told.Add(1)
-				return
-			}
 		case mine:
-		case !ok || !s.Open || s.Number != other.Number || d.watch().presumedDead(s.Holder, s.HolderIncarnation).yes:
+		case !ok || !s.Open || s.Number != other.Number || w.presumedDead(s.Holder, s.HolderIncarnation).yes:
 			other, since = s, d.Now()
-		case d.Now().Sub(since) > d.timing.Load().Stale+time.Second:
+		case !w.lived(s.Holder, s.HolderIncarnation, happened):
+			speaks = w.firstOf(ended.ID, happened)
+		case d.Now().Sub(since) > w.timing.Stale+time.Second:
+			return
+		}
+		if speaks && s.Open && d.tellAt(ctx, s, q.Player, q.Message, q.Args) {
+			d.count.told.Add(1)
 			return
 		}
 		d.awaitSessionChange(ctx, q.Player, s)
 	}
+}
+
+// lived tells that a life of a dispatcher had begun by then: what was written since it has heard
+// of, or will. What it has not been seen to begin after, it had.
+func (w watch) lived(id events.HostID, inc events.Incarnation, then time.Time) bool {
+	p := w.fleet.Proxy(id)
+	return p == nil || p.Incarnation != inc || !p.Since.After(then)
+}
+
+// firstOf tells that this dispatcher is the first in the order of a transfer among the living
+// that had begun by then.
+func (w watch) firstOf(id events.TransferID, then time.Time) bool {
+	mine := turnHash(id[:], w.self.ID)
+	return !slices.ContainsFunc(w.fleet.Proxies, func(p *projections.Proxy) bool {
+		return p.Proxy != w.self.ID && w.fleet.Silence(p.Seen, w.now) <= w.timing.Stale && !p.Since.After(then) && turnHash(id[:], p.Proxy) < mine
+	})
 }
 
 // awaitSessionChange waits for another session fact of a player, a moment at most.

@@ -16,13 +16,17 @@ func TestTellsOfTheEnd(t *testing.T) {
 	for name, row := range map[string]struct {
 		holder events.HostID
 		later  events.HostID // takes over when the first holder's silence was noticed
+		beats  events.HostID // begins to live after the end
 		want   int
 	}{
-		"holder":                  {"e1", "e1", 1},
-		"another one holds":       {"e2", "e2", 0},
-		"held later":              {"e2", "e1", 1},
-		"the player goes on":      {"e1", "e2", 1},
-		"nobody takes the player": {"e3", "e3", 0},
+		"holder":                        {"e1", "e1", "", 1},
+		"another one holds":             {"e2", "e2", "", 0},
+		"held later":                    {"e2", "e1", "", 1},
+		"the player goes on":            {"e1", "e2", "", 1},
+		"nobody takes the player":       {"e3", "e3", "", 0},
+		"to one who has not heard":      {"e3", "e2", "e2", 1},
+		"another one has not heard":     {"e2", "e2", "e3", 0},
+		"from one who has not, to ours": {"e2", "e1", "e2", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mutating(t, []events.TransferFact{requested()}, func(t *testing.T, ctx context.Context, s *seer) {
@@ -45,6 +49,9 @@ func TestTellsOfTheEnd(t *testing.T) {
 				}
 				s.put(t, &events.Failed{Code: events.NotArrived})
 				time.Sleep(time.Second)
+				if row.beats != "" {
+					s.beginsToBeat(t, row.beats)
+				}
 				s.goesTo(t, row.later)
 				ear.Heal()
 				time.Sleep(time.Minute)
@@ -57,4 +64,19 @@ func TestTellsOfTheEnd(t *testing.T) {
 			})
 		})
 	}
+}
+
+// beginsToBeat lets another dispatcher beat for the first time.
+func (s *seer) beginsToBeat(t *testing.T, id events.HostID) {
+	t.Helper()
+	b := beating(t, s.mem.Client(string(id)), id)
+	b.key = events.ProxyKey(id)
+	b.Source.ID = id
+	b.beat = func() events.Fact {
+		return &events.ProxyBeat{Proxy: id, Incarnation: b.Source.Incarnation, State: events.Ready, Schema: events.SchemaVersion, Kinds: []events.SessionKind{events.KindEdge}}
+	}
+	if err := b.once(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the beat of "+string(id), func() bool { return s.view.Fleet().Proxy(id) != nil })
 }
