@@ -116,6 +116,8 @@ func refuseBackend(q *question, b *projections.Backend) events.Code {
 		return events.NotReady
 	case !b.Accepting:
 		return events.NotAccepting
+	case b.Claimed > 0:
+		return events.AddressChanged
 	case q.drained(b.Server):
 		return events.Drained
 	case b.Schema != events.SchemaVersion:

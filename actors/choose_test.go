@@ -63,6 +63,7 @@ func TestChooseFilters(t *testing.T) {
 		{"degraded", func(b *projections.Backend) { b.State = events.Degraded }, nil, events.NotReady},
 		{"shutting down", func(b *projections.Backend) { b.State = events.ShuttingDown }, nil, events.NotReady},
 		{"closed by its operator", func(b *projections.Backend) { b.Accepting = false }, nil, events.NotAccepting},
+		{"names another address", func(b *projections.Backend) { b.Claimed = 1 }, nil, events.AddressChanged},
 		{"drained", nil, func(q *question) { q.drained = func(id events.HostID) bool { return id == "b" } }, events.Drained},
 		{"another wire version", func(b *projections.Backend) { b.Schema++ }, nil, events.SchemaRange},
 		{"client too old for it", nil, func(q *question) { q.protocol = 766 }, events.ProtocolAbsent},

@@ -27,6 +27,7 @@ const (
 	Stale          Code = "STALE"           // its heartbeat is too old
 	NotReady       Code = "NOT_READY"       // starting, degraded or shutting down
 	NotAccepting   Code = "NOT_ACCEPTING"   // its operator takes no arrivals
+	AddressChanged Code = "ADDRESS_CHANGED" // it has begun to name another address, and is not believed yet
 	Drained        Code = "DRAINED"         // taken out by the operator
 	Paused         Code = "PAUSED"          // the operator stopped grants there
 	OnCooldown     Code = "ON_COOLDOWN"     // it failed a moment ago

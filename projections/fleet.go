@@ -26,9 +26,37 @@ type Backend struct {
 	Seen  time.Time // the reader's clock; corrected by the stream's clock for a beat found while catching up
 	Since time.Time // when the first beat of this life was seen
 	Live  bool      // seen as it came, not found in the store
+	// Claims is another address than the believed one, which this life has begun to name, and
+	// Claimed in how many heartbeats in a row. Nobody new is sent there meanwhile.
+	Claims  Address
+	Claimed int
 	// Skew is how far the host's clock is ahead of the store's, and what the beat took. It is
 	// for people to see: nothing depends on it.
 	Skew time.Duration
+}
+
+// Address is where a backend is dialled.
+type Address struct{ Advertise, Public string }
+
+// addressBeats is how many heartbeats in a row must name another address before it is believed:
+// an address does not change within a life, unless its machine's does.
+const addressBeats = 5
+
+// believe keeps the address of the beat before, until another one has been named for long enough.
+func (b *Backend) believe(old *Backend) {
+	named, held := Address{b.Advertise, b.Public}, Address{old.Advertise, old.Public}
+	if named == held {
+		return
+	}
+	b.Claims, b.Claimed = named, 1
+	if named == old.Claims {
+		b.Claimed = old.Claimed + 1
+	}
+	if b.Claimed >= addressBeats {
+		b.Claims, b.Claimed = Address{}, 0
+		return
+	}
+	b.Advertise, b.Public = held.Advertise, held.Public
 }
 
 // Proxy is the last beat of a dispatcher.
@@ -53,6 +81,7 @@ func (f *Fleet) Apply(e events.Event, seen time.Time) (*Fleet, *events.Refusal) 
 		b := &Backend{BackendBeat: *beat, Seq: e.Seq, Seen: seen, Since: seen, Live: f.Live, Skew: e.Time.Sub(e.Stored)}
 		if old := f.Backend(beat.Server); old != nil && old.Incarnation == beat.Incarnation {
 			b.Since = old.Since
+			b.believe(old)
 		}
 		next.Backends = put(f.Backends, b, func(x *Backend) string { return string(x.Server) })
 		return &next, nil

@@ -20,6 +20,9 @@ type gate struct {
 	// served hears of every request that this host has answered: when it came, and what was said.
 	served func(came time.Time, subject string, q, a events.Wire)
 
+	// forge changes what leaves the host; nil: nothing.
+	forge atomic.Pointer[func(events.Message) events.Message]
+
 	mu    sync.Mutex
 	holds []*hold
 }
@@ -81,6 +84,9 @@ func (g *gate) pass(ctx context.Context, step string) error {
 func (g *gate) Append(ctx context.Context, m events.Message) (uint64, error) {
 	if err := g.pass(ctx, m.Header[events.HeaderType]); err != nil {
 		return 0, &events.AppendError{Reason: events.Unavailable, Key: m.Key, Err: err}
+	}
+	if forge := g.forge.Load(); forge != nil {
+		m = (*forge)(m)
 	}
 	return g.conn.Append(ctx, m)
 }
