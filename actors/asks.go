@@ -67,7 +67,10 @@ func (d *Dispatcher) answerRequest(ctx context.Context, from events.HostID, q ev
 	if q.Trigger != events.TriggerCommand && q.Trigger != events.TriggerEvent {
 		return refuseRequest(events.Refuse(events.BadRequest, fmt.Sprintf("trigger %q: a backend asks with %s or %s", q.Trigger, events.TriggerCommand, events.TriggerEvent)))
 	}
-	var refusal *events.Refusal
+	refusal := d.cfg.Accounts.refuse(from, q.Player, q.Name)
+	if refusal != nil {
+		return refuseRequest(refusal)
+	}
 	if q.Permits, refusal = sortedPermits(q.Permits); refusal != nil {
 		return refuseRequest(refusal)
 	}
@@ -317,7 +320,7 @@ func (d *Dispatcher) hearNews(ctx context.Context, g *errgroup.Group) {
 	}
 	hear(events.VerbJoined, func(subject string, w events.Wire) {
 		var news events.Joined
-		if from, ok := d.news(events.VerbJoined, subject, w, &news); ok {
+		if from, ok := d.news(events.VerbJoined, subject, w, &news); ok && !d.misnamed(from, news) {
 			d.conns.joined(d, from, news)
 		}
 	})

@@ -33,6 +33,8 @@ type DispatcherConfig struct {
 	// Domain and Port are where clients of an edge network reconnect: r-<token>.<Domain>:<Port>.
 	Domain string
 	Port   int
+	// Accounts says how the servers behind an edge name their players.
+	Accounts Accounts
 	// Players counts the connections this host holds, for the heartbeat. May be nil.
 	Players func() int
 	// Version of the program, for the heartbeat.
@@ -57,13 +59,14 @@ type Dispatcher struct {
 	view   *projections.View
 	state  atomic.Pointer[events.HostState]
 
-	work   workers
-	line   parked
-	wakeup wakers
-	open   openness
-	conns  connections
-	runs   runs
-	count  counters
+	work     workers
+	line     parked
+	wakeup   wakers
+	open     openness
+	conns    connections
+	accounts oncePerLife // servers that name players by other accounts
+	runs     runs
+	count    counters
 
 	timing    atomic.Pointer[Timing]
 	policy    atomic.Pointer[Policy]

@@ -31,6 +31,7 @@ var told = map[events.Code]struct {
 	events.BadRequest:    {families: []string{"refused"}},
 	events.AuthFailed:    {families: []string{"refused"}},
 	events.Disabled:      {families: []string{"refused"}},
+	events.WrongAccounts: {families: []string{"refused"}},
 	events.LineFull:      {families: []string{"refused", "failed"}},
 	events.NoPermission:  {families: []string{"refused"}},
 	events.Resting:       {families: []string{"refused"}},

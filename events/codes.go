@@ -16,6 +16,7 @@ const (
 	AlreadyMoving Code = "ALREADY_MOVING" // another wish is past the point of return
 	BadRequest    Code = "BAD_REQUEST"    // malformed: says what
 	AuthFailed    Code = "AUTH_FAILED"    // signature or identity does not verify
+	WrongAccounts Code = "WRONG_ACCOUNTS" // the server names players as servers of the other mode do
 	Disabled      Code = "DISABLED"       // this trigger is switched off
 	LineFull      Code = "LINE_FULL"      // nobody can serve it now, and nobody more may wait
 	NoPermission  Code = "NO_PERMISSION"  // the player may not: names the permission

@@ -28,8 +28,9 @@ type rig struct {
 	kind      events.SessionKind
 	timing    actors.Timing
 	line      actors.LineRules
-	pace      float64       // of every backend
-	quiet     bool          // nothing is logged
+	pace      float64 // of every backend
+	quiet     bool    // nothing is logged
+	accounts  actors.Accounts
 	clocks    clocks        // of the hosts
 	ear       *ear          // hears what the hosts log; nil: nobody does
 	retention time.Duration // of the log, as dispatchers know it
@@ -168,6 +169,7 @@ func (r *rig) startDispatcherOn(conn string, id events.HostID, kind events.Sourc
 	client.Resume()
 	cfg.Identity, cfg.Log, cfg.Bus, cfg.Logger, cfg.Timing = r.identity(kind, id), client, client, r.logger(id), r.timing
 	cfg.Line, cfg.Retention, cfg.Settings = r.line, r.retention, r.settings(id)
+	cfg.Accounts = r.accounts
 	d, err := actors.NewDispatcher(cfg)
 	if err != nil {
 		r.t.Fatal(err)

@@ -19,6 +19,9 @@ func (h *host) dispatcher(st *streams.Store, id events.HostID, kind events.Sessi
 	} else {
 		c.Domain, c.Port = h.net.Edge.Domain, h.net.Edge.Port
 	}
+	if kind == events.KindEdge {
+		c.Accounts = actors.Accounts(h.net.Edge.Identity)
+	}
 	h.log.Info("dispatcher", "id", id, "kind", kind, "policy", h.live.now().policy.Name())
 	d, err := actors.NewDispatcher(c)
 	if err != nil {

@@ -130,7 +130,7 @@ var keys = []Key{
 
 	{Path: "edge.domain", Kind: Domain, Default: `""`, Sample: true, Doc: "host name that players dial; required where an edge listens"},
 	{Path: "edge.port", Kind: Int, Min: 1, Max: 65_535, Default: "25565", Doc: "port that players dial"},
-	{Path: "edge.identity", Kind: Choice, Choices: []string{"online", "offline"}, Default: "online", Doc: "whether the backends check accounts"},
+	{Path: "edge.identity", Kind: Choice, Choices: []string{"online", "offline"}, Default: "online", Doc: "whether the backends check accounts; players of a backend of the other mode ask for nothing"},
 	{Path: "edge.trustedProxies", Kind: CIDRs, Default: "[]", Doc: "whose PROXY headers are believed"},
 	{Path: "edge.fallback", Kind: ID, Default: `""`, Doc: "backend for players whom nobody else accepts"},
 	{Path: "edge.backends", Kind: Map, Default: "{}", Doc: "overrides by backend"},
