@@ -23,6 +23,10 @@ bench *args:
 bench-peers *args:
     go -C testdata/bench run . {{args}}
 
+# power cuts, tried (root, loop devices, xfsprogs, btrfs-progs)
+powercut:
+    go test -count=1 -tags powercut -run PowerCut ./streams/embedded -v
+
 # two files of figures side by side
 benchstat old new:
     go -C .ci/tools tool benchstat {{absolute_path(old)}} {{absolute_path(new)}}

@@ -41,12 +41,28 @@ func (s *Store) Append(ctx context.Context, m events.Message) (uint64, error) {
 	if err := cmp.Or(checkKey(m), m.CheckTTL()); err != nil {
 		return 0, &events.AppendError{Reason: events.NotAllowed, Key: m.Key, Err: err}
 	}
+	f := s.append.life()
 	id := m.Header[events.HeaderID]
-	from, doubted := s.doubt.of(id)
+	seq, failed := s.land(ctx, m)
+	if failed == nil {
+		failed = s.settled(ctx, f, m)
+	}
+	if failed == nil {
+		s.doubt.settle(id)
+		return seq, nil
+	}
+	if failed.Reason == events.Unknown {
+		s.doubt.add(id, m.Prev)
+	}
+	return 0, failed
+}
+
+// land brings m into the log, or finds it there when an earlier try of unknown outcome has landed.
+func (s *Store) land(ctx context.Context, m events.Message) (uint64, *events.AppendError) {
+	from, doubted := s.doubt.of(m.Header[events.HeaderID])
 	if doubted {
 		seq, found, err := s.doubted(ctx, m, from)
 		if found {
-			s.doubt.settle(id)
 			return seq, nil
 		}
 		if err != nil && m.Prev != from { // on a newer guard a second one would land
@@ -54,17 +70,10 @@ func (s *Store) Append(ctx context.Context, m events.Message) (uint64, error) {
 		}
 	}
 	seq, failed := s.publish(ctx, m)
-	if failed == nil {
-		s.doubt.settle(id)
-		return seq, nil
-	}
-	if doubted && failed.Reason == events.Unavailable {
+	if failed != nil && doubted && failed.Reason == events.Unavailable {
 		failed.Reason = events.Unknown // this try did not leave, but an earlier one may have landed
 	}
-	if failed.Reason == events.Unknown {
-		s.doubt.add(id, m.Prev)
-	}
-	return 0, failed
+	return seq, failed
 }
 
 // doubted looks whether an append of unknown outcome has landed. It does not wait for the

@@ -17,11 +17,14 @@ import (
 // the raw rate of "write 300 bytes, fsync" in the same directory, measured right before:
 // fsync/op is appends per such write, and says more than either on a noisy disk.
 func BenchmarkAppend(b *testing.B) {
-	for _, storage := range []streams.StorageKind{streams.File, streams.Memory} {
+	for _, store := range []struct {
+		storage    streams.StorageKind
+		durability streams.Durability
+	}{{streams.File, streams.Always}, {streams.File, streams.Grouped}, {streams.File, streams.Lazy}, {streams.Memory, streams.Lazy}} {
 		for _, writers := range []int{1, 16, 64} {
-			b.Run(fmt.Sprintf("storage=%s/writers=%d", storage, writers), func(b *testing.B) {
+			b.Run(fmt.Sprintf("storage=%s/durability=%s/writers=%d", store.storage, store.durability, writers), func(b *testing.B) {
 				c := testConfig(b)
-				c.Storage, c.Lazy = storage, false
+				c.Storage, c.Durability = store.storage, store.durability
 				st := ensured(b, openServer(b, c).Connection())
 				raw := fsyncRate(b, c.Dir)
 				b.ReportAllocs()

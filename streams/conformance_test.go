@@ -21,7 +21,15 @@ import (
 func TestConformanceR1(t *testing.T) {
 	streamtest.Run(t, streamtest.Factory{
 		Features: streamtest.Features{Cut: true, LoseAck: true, Outage: true, Replace: true, Expire: true},
-		Open:     openR1,
+		Open:     func(t *testing.T) streamtest.Store { return openR1(t, streams.Always) },
+	})
+}
+
+// TestConformanceR1Grouped: hosts ask over their connections, as those of other machines do.
+func TestConformanceR1Grouped(t *testing.T) {
+	streamtest.Run(t, streamtest.Factory{
+		Features: streamtest.Features{Cut: true, LoseAck: true, Outage: true, Replace: true, Expire: true, Races: 300, Tokens: 200},
+		Open:     func(t *testing.T) streamtest.Store { return openR1(t, streams.Grouped) },
 	})
 }
 
@@ -130,14 +138,14 @@ func (n *node) start(t *testing.T) {
 	n.srv = srv
 }
 
-func openR1(t *testing.T) streamtest.Store {
+func openR1(t *testing.T, d streams.Durability) streamtest.Store {
 	n := &node{cfg: testConfig(t)}
-	n.cfg.Lazy, n.cfg.Users = false, suiteUsers()
+	n.cfg.Durability, n.cfg.Users = d, suiteUsers()
 	n.start(t)
 	t.Cleanup(func() { n.stop(t) })
 	ensured(t, n.server().Connection())
 	h := &hosts{gates: map[streamtest.Conn]*r1.Cable{}, config: func(i int) streams.Config {
-		c := streams.Config{InProcess: n, Role: streams.RoleOperator, ID: hostID(i), Network: "net", Logger: n.cfg.Logger}
+		c := streams.Config{InProcess: n, Role: streams.RoleOperator, ID: hostID(i), Network: "net", Durability: d, Logger: n.cfg.Logger}
 		c.User, c.Password = streams.Login(secret, c.Role, c.ID)
 		return c
 	}}

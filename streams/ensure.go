@@ -37,14 +37,14 @@ var errNotThere = errors.New("stream does not exist")
 // Ensure holds the store against the topology. The carrier makes the streams that are
 // missing; every other host waits for them, until ctx ends. A stream of another network
 // or format fails, one that is set up differently fails with *DriftError: nothing is ever
-// changed here.
+// changed here. It also fails when the carrier's durability is another one than this host's.
 func (s *Store) Ensure(ctx context.Context) error {
 	for i, want := range Topology(s.cfg.Settings) {
 		if err := s.ensure(ctx, topology[i].bucket, want); err != nil {
 			return err
 		}
 	}
-	return nil
+	return s.checkDurability(ctx)
 }
 
 func (s *Store) ensure(ctx context.Context, b events.Bucket, want jetstream.StreamConfig) error {

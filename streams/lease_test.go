@@ -23,7 +23,7 @@ func bubbled(t *testing.T, test func(t *testing.T, st *streams.Store)) {
 	t.Helper()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		srv, err := embedded.Open(t.Context(), embedded.Config{Dir: dir, Network: "net", Creator: "up", MaxBytes: testBytes, Lazy: true, NoListener: true, Settings: streams.Settings{Retention: retention, TelemetryRetention: retention}})
+		srv, err := embedded.Open(t.Context(), embedded.Config{Dir: dir, Network: "net", Creator: "up", MaxBytes: testBytes, Durability: streams.Lazy, NoListener: true, Settings: streams.Settings{Retention: retention, TelemetryRetention: retention}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,15 +19,21 @@ type link struct {
 	log    *slog.Logger
 	closed chan struct{}
 
-	mu     sync.Mutex
-	lost   chan struct{}             // closed when the connection breaks, replaced when it stands again
-	denied map[string][]chan<- error // who publishes on a subject right now
+	mu      sync.Mutex
+	lost    chan struct{}         // closed when the connection breaks, replaced when it stands again
+	pending map[*pending]struct{} // requests that wait for their answer
+}
+
+// pending is a request that can be ended early.
+type pending struct {
+	subject string
+	end     context.CancelCauseFunc
 }
 
 // dial opens one connection, and keeps trying for cfg.Patience. What a connection holds
 // back while it is away would land after its caller gave up, so it holds back nothing.
 func dial(ctx context.Context, cfg Config, use string) (*link, error) {
-	l := &link{log: cfg.Logger.With("connection", use), closed: make(chan struct{}), lost: make(chan struct{}), denied: map[string][]chan<- error{}}
+	l := &link{log: cfg.Logger.With("connection", use), closed: make(chan struct{}), lost: make(chan struct{}), pending: map[*pending]struct{}{}}
 	options := []nats.Option{
 		nats.Name(string(cfg.Role) + "." + string(cfg.ID) + "." + use),
 		nats.CustomInboxPrefix(InboxPrefix(cfg.Role, cfg.ID)),
@@ -111,6 +117,9 @@ func (l *link) onLost(_ *nats.Conn, err error) {
 	default:
 		close(l.lost)
 	}
+	for p := range l.pending {
+		p.end(errLinkLost)
+	}
 	if err != nil {
 		l.log.Warn("store connection lost", "error", err)
 	}
@@ -167,10 +176,9 @@ func (l *link) deny(err error) {
 	subject := lastQuoted(err.Error())
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, ch := range l.denied[subject] {
-		select {
-		case ch <- err:
-		default:
+	for p := range l.pending {
+		if p.subject == subject {
+			p.end(fmt.Errorf("%w: %w", errDenied, err))
 		}
 	}
 }
@@ -184,30 +192,26 @@ func lastQuoted(text string) string {
 	return text[start+1 : end]
 }
 
-// onDenied hears of a refused publish on subject until stop is called.
-func (l *link) onDenied(subject string) (denied <-chan error, stop func()) {
-	ch := make(chan error, 1)
+// begin notes a request, unless the connection's life f has ended.
+func (l *link) begin(f life, p *pending) bool {
+	if !l.alive(f) {
+		return false
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.denied[subject] = append(l.denied[subject], ch)
-	return ch, func() { l.forget(subject, ch) }
+	select {
+	case <-f.lost:
+		return false
+	default:
+		l.pending[p] = struct{}{}
+		return true
+	}
 }
 
-func (l *link) forget(subject string, ch chan<- error) {
+func (l *link) finished(p *pending) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	waiting := l.denied[subject]
-	for i := range waiting {
-		if waiting[i] == ch {
-			waiting = append(waiting[:i:i], waiting[i+1:]...)
-			break
-		}
-	}
-	if len(waiting) == 0 {
-		delete(l.denied, subject)
-		return
-	}
-	l.denied[subject] = waiting
+	delete(l.pending, p)
 }
 
 var (
@@ -218,31 +222,19 @@ var (
 // request sends m and waits for one answer. It ends early when the connection breaks or
 // the publish is not permitted; sent tells whether m may have left this process.
 func (l *link) request(ctx context.Context, m *nats.Msg) (answer *nats.Msg, sent bool, err error) {
-	f := l.life()
-	select {
-	case <-f.lost:
-		return nil, false, nats.ErrConnectionReconnecting
-	default:
-	}
-	denied, forget := l.onDenied(m.Subject)
-	defer forget()
+	return l.requestIn(ctx, l.life(), m)
+}
+
+// requestIn is request for one that has no meaning on a later life of the connection.
+func (l *link) requestIn(ctx context.Context, f life, m *nats.Msg) (answer *nats.Msg, sent bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	done := make(chan struct{})
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		select {
-		case <-f.lost:
-			cancel(errLinkLost)
-		case err := <-denied:
-			cancel(fmt.Errorf("%w: %w", errDenied, err))
-		case <-done:
-		}
-	}()
+	p := &pending{subject: m.Subject, end: cancel}
+	if !l.begin(f, p) {
+		return nil, false, nats.ErrConnectionReconnecting
+	}
+	defer l.finished(p)
 	answer, err = l.nc.RequestMsgWithContext(ctx, m)
-	close(done)
-	<-watched
 	if err == nil {
 		return answer, true, nil
 	}

@@ -84,6 +84,7 @@ func dispatcherPermissions(id events.HostID, inbox string) Permissions {
 			events.AskOf(id, "*"),
 			events.NewsOf(id, "*"),
 			events.TriggerOf("*"),
+			DurableSubject,
 		}, readAPI...),
 		Subscribe: []string{
 			inbox,

@@ -61,7 +61,7 @@ func bubbledBootable(t *testing.T, test func(t *testing.T, b *bootable, g *r1.Ca
 	synctest.Test(t, func(t *testing.T) {
 		name, password := streams.Login(secret, streams.RoleOperator, "host")
 		b := &bootable{cfg: embedded.Config{
-			Dir: dir, Network: "net", Creator: "up", MaxBytes: testBytes, Lazy: true, NoListener: true,
+			Dir: dir, Network: "net", Creator: "up", MaxBytes: testBytes, Durability: streams.Lazy, NoListener: true,
 			Users: []embedded.User{{Role: streams.RoleOperator, ID: "host", Name: name, Password: password}},
 		}}
 		b.start(t)

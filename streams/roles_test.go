@@ -68,6 +68,7 @@ func TestPermissionWalk(t *testing.T) {
 		"landfall.backend.b2.move":                 "do",
 		"landfall.trigger.arena-end":               "do",
 		"landfall.anything":                        "o",
+		"landfall.store.durable":                   "do",
 		"_INBOX.dispatcher.d1.x":                   "o",
 		"_INBOX.backend.b2.x":                      "o",
 		"$JS.API.STREAM.INFO.KV_transfers":         "dao",

@@ -41,6 +41,12 @@ type Config struct {
 	// have no network.yml.
 	AnySettings bool
 
+	// Durability is what the network's file says. Grouped: an append returns only once the carrier says that it
+	// is on the disk; a carrier that does not offer that is found out by Ensure. "": as the carrier does.
+	Durability Durability
+	// Durable asks the carrier in the own process; nil asks over the connection.
+	Durable func(ctx context.Context, b events.Bucket) error
+
 	// Carrier says that this host makes the streams; the others wait until they exist.
 	Carrier bool
 	// NoRead says that this host may not read the log (a backend): whether an append has
@@ -61,6 +67,7 @@ type Store struct {
 	js     jetstream.JetStream
 
 	doubt   doubts
+	barrier *barrier // nil: what is acknowledged is as durable as it will be
 	closing sync.Once
 }
 
@@ -75,6 +82,9 @@ func Connect(ctx context.Context, cfg Config) (*Store, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Store{cfg: cfg, log: cfg.Logger}
+	if cfg.Durable == nil && (cfg.Durability == Grouped || cfg.Durability == "") {
+		s.barrier = newBarrier(s.askDurable)
+	}
 	var err error
 	if s.append, err = dial(ctx, cfg, "append"); err != nil {
 		return nil, err
@@ -96,6 +106,9 @@ func (s *Store) Close() error {
 	s.closing.Do(func() {
 		s.read.flushAndClose()
 		s.append.flushAndClose()
+		if s.barrier != nil {
+			s.barrier.running.Wait()
+		}
 	})
 	return nil
 }

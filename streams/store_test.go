@@ -43,7 +43,7 @@ const testBytes = 2 << 30
 // shows what the store says.
 func testConfig(t testing.TB) embedded.Config {
 	t.Helper()
-	c := embedded.Config{Dir: t.TempDir(), Network: "net", Creator: "up", MaxBytes: testBytes, Lazy: true}
+	c := embedded.Config{Dir: t.TempDir(), Network: "net", Creator: "up", MaxBytes: testBytes, Durability: streams.Lazy}
 	if os.Getenv("LANDFALL_TEST_LOG") != "" {
 		c.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}

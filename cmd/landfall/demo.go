@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,6 +44,7 @@ type demoOptions struct {
 	players  int
 	rate     float64
 	duration time.Duration
+	durable  string
 	kill     bool
 	json     bool
 	verbose  bool
@@ -69,6 +71,7 @@ Exit status: 0 nothing lost and nothing doubled, 1 otherwise, or when it could n
 	f.IntVar(&o.players, "players", 12, "players (1 to 2000)")
 	f.Float64Var(&o.rate, "rate", 5, "requests a second, over all players (0.1 to 2000)")
 	f.DurationVar(&o.duration, "duration", 6*time.Second, "how long players go on asking")
+	f.StringVar(&o.durable, "durability", string(streams.Always), "when an acknowledged fact is on the disk, as store.durability: always, grouped or lazy")
 	f.BoolVar(&o.kill, "kill-proxy", false, "one proxy dies halfway, with what it had claimed")
 	f.BoolVar(&o.json, "json", false, "JSON lines; the last one is the summary")
 	f.BoolVar(&o.verbose, "verbose", false, "also show the program's own log")
@@ -83,6 +86,8 @@ func (o demoOptions) check() error {
 		return usageError("--rate %g: want 0.1 to 2000 requests a second", o.rate)
 	case o.duration < 100*time.Millisecond || o.duration > 24*time.Hour:
 		return usageError("--duration %s: want 100ms to 24h", o.duration)
+	case !slices.Contains(streams.Durabilities, streams.Durability(o.durable)):
+		return usageError("--durability %s: want always, grouped or lazy", o.durable)
 	}
 	return nil
 }
@@ -131,7 +136,7 @@ func openDemo(ctx context.Context, o demoOptions, stdout, stderr io.Writer) (*de
 	if o.verbose {
 		r.log = logTo(stderr, false)
 	}
-	cfg := embedded.Config{Dir: o.dir, Network: "demo", Creator: createdByDemo, Logger: r.log}
+	cfg := embedded.Config{Dir: o.dir, Network: "demo", Creator: createdByDemo, Durability: streams.Durability(o.durable), Logger: r.log}
 	secret, err := demoSecret(o.dir)
 	if err != nil {
 		return nil, err

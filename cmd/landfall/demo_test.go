@@ -62,7 +62,7 @@ func TestDemoMovesPlayersAndCanBeReplayed(t *testing.T) {
 
 func TestDemoOutlivesAProxy(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "demo")
-	status, out, errs := landfall(t.Context(), "demo", "--dir", dir, "--players", "30", "--rate", "100", "--duration", "2s", "--kill-proxy", "--json")
+	status, out, errs := landfall(t.Context(), "demo", "--dir", dir, "--players", "30", "--rate", "100", "--duration", "2s", "--kill-proxy", "--durability", "grouped", "--json")
 	s := demoSummary(t, out)
 	if status != statusOK || s.Open+s.Lost+s.Doubled != 0 || s.Completed < 50 {
 		t.Fatalf("status %d, %+v\n%s", status, s, errs)
@@ -172,6 +172,7 @@ func TestDemoRefuses(t *testing.T) {
 		"no players":             {[]string{"--players", "0"}, statusUsage, "want 1 to 2000"},
 		"no rate":                {[]string{"--rate", "0"}, statusUsage, "requests a second"},
 		"no time":                {[]string{"--duration", "0s"}, statusUsage, "want 100ms"},
+		"no durability":          {[]string{"--durability", "soon"}, statusUsage, "want always, grouped or lazy"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())

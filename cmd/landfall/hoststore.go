@@ -57,12 +57,12 @@ func (h *host) embeddedConfig() embedded.Config {
 	n := h.net
 	c := embedded.Config{
 		Dir: n.File(n.Store.Dir), Network: n.Network.Name, Creator: createdByUp, Settings: settingsOf(h.net),
-		Lazy: n.Store.Durability == "lazy", MaxBytes: n.Store.MaxBytes, Users: h.logins(), Logger: h.log.With("store", "embedded"),
+		Durability: streams.Durability(n.Store.Durability), MaxBytes: n.Store.MaxBytes, Users: h.logins(), Logger: h.log.With("store", "embedded"),
 	}
 	if n.Store.Carrier != "" {
 		c.Listen = n.Store.Listen
 	}
-	if c.Lazy {
+	if c.Durability == streams.Lazy {
 		h.log.Warn("store.durability lazy: facts that were acknowledged can be lost in a power cut")
 	}
 	return c
@@ -99,7 +99,7 @@ func (s *hostStore) as(ctx context.Context, id events.HostID, x network.Host) (*
 	user, password := streams.Login(h.secret, role, id)
 	st, err := connectReady(ctx, streams.Config{
 		URL: h.net.Store.URL, Role: role, ID: id, User: user, Password: password,
-		Network: h.net.Network.Name, Creator: createdByUp, Settings: settingsOf(h.net),
+		Network: h.net.Network.Name, Creator: createdByUp, Settings: settingsOf(h.net), Durability: streams.Durability(h.net.Store.Durability),
 		Carrier: h.net.Store.Mode == "external" && role == streams.RoleDispatcher, NoRead: role == streams.RoleBackend,
 		Patience: startPatience, Logger: h.log,
 	}, h.log)

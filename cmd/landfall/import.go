@@ -117,7 +117,7 @@ func importInto(ctx context.Context, dir string, n *network.Network, x *exported
 	defer os.RemoveAll(made) //nolint:errcheck // gone already when all went well
 	server, err := embedded.Open(ctx, embedded.Config{
 		Dir: made, Network: n.Network.Name, Creator: createdByUp, Settings: settingsOf(n), MaxBytes: n.Store.MaxBytes,
-		Lazy: true, // one sync at the end
+		Durability: streams.Lazy, // one sync at the end
 	})
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ type carrier struct {
 func newCarrier(t *testing.T, listen string) *carrier {
 	t.Helper()
 	c := &carrier{cfg: embedded.Config{
-		Dir: filepath.Join(t.TempDir(), "store"), Network: "test", Creator: "up", Listen: listen, Lazy: true, MaxBytes: 2 << 30,
+		Dir: filepath.Join(t.TempDir(), "store"), Network: "test", Creator: "up", Listen: listen, Durability: streams.Lazy, MaxBytes: 2 << 30,
 		Users: []embedded.User{readerLogin(realSecret)},
 	}}
 	c.start(t)

@@ -292,6 +292,24 @@ func TestUpOnAStoreThatIsOpen(t *testing.T) {
 	}
 }
 
+// TestUpGroupsDurability: carrier and host settle what an append waits for; one whose file says
+// something else is refused, and a verb learns it from the store.
+func TestUpGroupsDurability(t *testing.T) {
+	always := twoHosts(freePort(t))
+	s := newSite(t, strings.Replace(always, "store: {", "store: { durability: grouped,", 1))
+	carrier := s.up(t, "proxy-1")
+	carrier.says(t, "durability=grouped")
+	s.up(t, "proxy-2").says(t, "msg=ready proxy=proxy-2")
+	t.Setenv(envSecret, encoded(realSecret))
+	if status, out, errs := landfall(t.Context(), "kill", "on", "--config", filepath.Join(s.dir, "network.yml")); status != statusOK {
+		t.Errorf("kill: status %d, %q, %q", status, out, errs)
+	}
+	err := newSite(t, always).up(t, "proxy-2").end(t)
+	if err == nil || !containsAll(oneLine(err), []string{"store.durability is always here", "the carrier of this store has it grouped", "the same network.yml"}) {
+		t.Errorf("a host with another file: %v", err)
+	}
+}
+
 // TestUpTwiceUnderOneID: the newer process goes on, the older one ends with its own status.
 func TestUpTwiceUnderOneID(t *testing.T) {
 	s := newSite(t, twoHosts(freePort(t)))

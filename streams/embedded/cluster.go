@@ -71,7 +71,7 @@ func nodeOptions(n int, dir string, logins []*server.User) ([]*server.Options, e
 	var out []*server.Options
 	for i, port := range ports {
 		name := "node-" + strconv.Itoa(i)
-		o := baseOptions(filepath.Join(dir, name), minBytes, false)
+		o := baseOptions(filepath.Join(dir, name), minBytes, streams.Always)
 		o.ServerName, o.Host, o.Port, o.Users = name, "127.0.0.1", server.RANDOM_PORT, logins
 		o.Cluster, o.Routes = server.ClusterOpts{Name: "landfall", Host: "127.0.0.1", Port: port}, routes
 		out = append(out, o)
@@ -194,9 +194,10 @@ func (c *Nodes) Connection(i int) streams.Config {
 		InProcess: via{c, i},
 		Role:      c.user.Role, ID: c.user.ID, User: c.user.Name, Password: c.user.Password,
 		Network: "cluster", Creator: "up",
-		Settings: streams.Settings{Replicas: min(len(c.opts), 3)},
-		Carrier:  true,
-		Logger:   c.log,
+		Settings:   streams.Settings{Replicas: min(len(c.opts), 3)},
+		Durability: streams.Always,
+		Carrier:    true,
+		Logger:     c.log,
 	}
 }
 

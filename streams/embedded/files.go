@@ -65,7 +65,9 @@ type Holder struct {
 	User     string `json:"user"`
 	Password string `json:"password"`
 	Network  string `json:"network"`
-	PID      int    `json:"pid"`
+	// Durability is what an append has to wait for.
+	Durability streams.Durability `json:"durability"`
+	PID        int                `json:"pid"`
 }
 
 func writeHolder(dir string, h Holder) error { return writeJSON(filepath.Join(dir, holderFile), h) }

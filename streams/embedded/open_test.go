@@ -20,7 +20,7 @@ import (
 
 func config(t *testing.T) embedded.Config {
 	t.Helper()
-	return embedded.Config{Dir: t.TempDir(), Network: "net", Creator: "up", MaxBytes: 2 << 30, Lazy: true}
+	return embedded.Config{Dir: t.TempDir(), Network: "net", Creator: "up", MaxBytes: 2 << 30, Durability: streams.Lazy}
 }
 
 func open(t *testing.T, c embedded.Config) *embedded.Server {

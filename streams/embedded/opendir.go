@@ -72,7 +72,7 @@ func connectToHolder(ctx context.Context, cfg Config) (*Opened, error) {
 	}
 	st, err := streams.Connect(ctx, streams.Config{
 		URL: h.URL, User: h.User, Password: h.Password, Role: streams.RoleOperator, ID: holderID,
-		Network: own.Network, Creator: own.Creator, AnySettings: true, Logger: cfg.Logger,
+		Network: own.Network, Creator: own.Creator, Durability: h.Durability, AnySettings: true, Logger: cfg.Logger,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open store %s (process %d has it): %w", cfg.Dir, h.PID, err)

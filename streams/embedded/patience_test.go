@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/landfall/landfall/streams"
 )
 
 // A large store is read again before it is ready, for seconds to a minute. Here the start is
@@ -44,7 +46,7 @@ func slowStart(t *testing.T, takes time.Duration, test func(ctx context.Context,
 	t.Helper()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		opts := baseOptions(dir, minBytes, true)
+		opts := baseOptions(dir, minBytes, streams.Lazy)
 		opts.DontListen = true
 		ns, err := server.NewServer(opts)
 		if err != nil {

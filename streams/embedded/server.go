@@ -49,8 +49,8 @@ type Config struct {
 	Listen string
 	TLS    *tls.Config // of Listen; required away from loopback
 	Users  []User      // logins of the other hosts
-	// Lazy acknowledges before the disk has it. The default survives a power cut.
-	Lazy bool
+	// Durability: "" is streams.Always.
+	Durability streams.Durability
 	// MaxBytes of the whole store; 0: half of what is free on the disk now.
 	MaxBytes int64
 	// NoListener opens no socket at all: nobody else can look in. For simulations inside a
@@ -62,12 +62,14 @@ type Config struct {
 
 // Server is a running store. Close must be called.
 type Server struct {
-	cfg    Config
-	ns     *server.Server
-	log    *logger
-	lock   *lock
-	holder Holder
-	url    string
+	cfg     Config
+	ns      *server.Server
+	log     *logger
+	lock    *lock
+	holder  Holder
+	url     string
+	disk    *disk           // nil: lazy
+	durable *durableService // nil: not grouped
 }
 
 // Open locks the directory for the life of this process, checks whose it is, and starts
@@ -76,6 +78,12 @@ type Server struct {
 func Open(ctx context.Context, cfg Config) (*Server, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Durability == "" {
+		cfg.Durability = streams.Always
+	}
+	if cfg.Durability == streams.Grouped && cfg.Storage == streams.Memory {
+		return nil, errors.New("store.durability grouped: a store in memory has no disk: set store.storage to file")
 	}
 	if err := cfg.checkListener(); err != nil {
 		return nil, err
@@ -113,6 +121,9 @@ func (s *Server) open(ctx context.Context) error {
 	if err := s.start(ctx, opts); err != nil {
 		return err
 	}
+	if err := s.makeDurable(ctx); err != nil {
+		return fmt.Errorf("open store %s: %w", s.cfg.Dir, err)
+	}
 	if s.cfg.NoListener {
 		return nil
 	}
@@ -120,8 +131,22 @@ func (s *Server) open(ctx context.Context) error {
 	if s.cfg.TLS != nil {
 		s.url = "tls://" + s.ns.Addr().String()
 	}
-	s.holder.URL, s.holder.Network, s.holder.PID = s.url, own.Network, os.Getpid()
+	s.holder.URL, s.holder.Network, s.holder.Durability, s.holder.PID = s.url, own.Network, s.cfg.Durability, os.Getpid()
 	return writeHolder(s.cfg.Dir, s.holder)
+}
+
+// makeDurable: a process that was killed, or was lazy, may have left facts in memory only.
+func (s *Server) makeDurable(ctx context.Context) error {
+	if s.cfg.Durability == streams.Lazy {
+		return nil
+	}
+	s.disk = newDisk(s.cfg.Dir, s.cfg.Logger)
+	if err := s.disk.settle(ctx); err != nil || s.cfg.Durability != streams.Grouped {
+		return err
+	}
+	var err error
+	s.durable, err = serveDurable(s.Connection(), s.disk)
+	return err
 }
 
 // checkListener tries the address: the server itself would only say in its log that it
@@ -178,14 +203,14 @@ func (s *Server) options() (*server.Options, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := baseOptions(s.cfg.Dir, s.cfg.MaxBytes, s.cfg.Lazy)
+	o := baseOptions(s.cfg.Dir, s.cfg.MaxBytes, s.cfg.Durability)
 	o.ServerName, o.Host, o.Port = "landfall", host, port
 	o.DontListen, o.Users, o.TLSConfig = s.cfg.NoListener, users, s.cfg.TLS
 	return o, nil
 }
 
 // baseOptions leaves nothing to a default that might move.
-func baseOptions(dir string, maxBytes int64, lazy bool) *server.Options {
+func baseOptions(dir string, maxBytes int64, d streams.Durability) *server.Options {
 	return &server.Options{
 		NoSigs:                 true,
 		JetStream:              true,
@@ -193,7 +218,7 @@ func baseOptions(dir string, maxBytes int64, lazy bool) *server.Options {
 		JetStreamMaxStore:      maxBytes,
 		JetStreamMaxMemory:     memoryBytes,
 		MaxPayload:             maxPayload,
-		SyncAlways:             !lazy,
+		SyncAlways:             d == streams.Always,
 		SyncInterval:           lazySync,
 		DisableJetStreamBanner: true,
 		MaxControlLine:         4096,
@@ -306,24 +331,35 @@ func (s *Server) Dir() string { return s.cfg.Dir }
 // Connection is how this process itself connects: inside the process, as the host that
 // makes the streams. Role and ID may be set by the caller to name the host.
 func (s *Server) Connection() streams.Config {
-	return streams.Config{
-		InProcess: s.ns,
-		Role:      streams.RoleOperator,
-		ID:        holderID,
-		User:      s.holder.User,
-		Password:  s.holder.Password,
-		Network:   s.cfg.Network,
-		Creator:   s.cfg.Creator,
-		Settings:  s.cfg.Settings,
-		Carrier:   true,
-		Logger:    s.cfg.Logger,
+	c := streams.Config{
+		InProcess:  s.ns,
+		Role:       streams.RoleOperator,
+		ID:         holderID,
+		User:       s.holder.User,
+		Password:   s.holder.Password,
+		Network:    s.cfg.Network,
+		Creator:    s.cfg.Creator,
+		Settings:   s.cfg.Settings,
+		Durability: s.cfg.Durability,
+		Carrier:    true,
+		Logger:     s.cfg.Logger,
 	}
+	if s.cfg.Durability == streams.Grouped {
+		c.Durable = s.disk.sync
+	}
+	return c
 }
 
 // Close stops the store, waits for it, and gives the directory free. Connections to it
 // must be closed before.
 func (s *Server) Close() error {
 	var err error
+	if s.durable != nil {
+		s.durable.close()
+	}
+	if s.disk != nil {
+		s.disk.close()
+	}
 	if s.ns != nil {
 		s.ns.Shutdown()
 		s.ns.WaitForShutdown()

@@ -29,13 +29,15 @@ var systems = []struct {
 	{"PostgreSQL on", "Redis always + XADD", openPostgres("on", false)},
 	{"PostgreSQL on + audit row", "Redis always + XADD", openPostgres("on", true)},
 	{"Landfall R1 always", "Redis always + XADD", openOne(one{name: "always"})},
+	{"Landfall R1 grouped", "Redis always + XADD", openOne(one{name: "grouped", config: embedded.Config{Durability: streams.Grouped}})},
+	{"Landfall R1 grouped, loopback", "Redis always + XADD", openOne(one{name: "grouped-loopback", config: embedded.Config{Durability: streams.Grouped}, remote: true})},
 	{"Landfall R3 always", "Redis always + XADD", openThree},
 
 	{"Redis everysec", "Redis everysec + XADD", openRedis("everysec", false)},
 	{"Redis everysec + XADD", "", openRedis("everysec", true)},
 	{"PostgreSQL off", "Redis everysec + XADD", openPostgres("off", false)},
-	{"Landfall R1 lazy", "Redis everysec + XADD", openOne(one{name: "lazy", config: embedded.Config{Lazy: true}})},
-	{"Landfall R1 lazy, loopback", "Redis everysec + XADD", openOne(one{name: "lazy-loopback", config: embedded.Config{Lazy: true}, remote: true})},
+	{"Landfall R1 lazy", "Redis everysec + XADD", openOne(one{name: "lazy", config: embedded.Config{Durability: streams.Lazy}})},
+	{"Landfall R1 lazy, loopback", "Redis everysec + XADD", openOne(one{name: "lazy-loopback", config: embedded.Config{Durability: streams.Lazy}, remote: true})},
 
 	{"Redis in memory + XADD", "", openRedis("no", true)},
 	{"Landfall in memory", "Redis in memory + XADD", openOne(one{name: "memory", config: embedded.Config{Settings: streams.Settings{Storage: streams.Memory}}})},

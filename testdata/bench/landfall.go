@@ -92,7 +92,7 @@ func openOne(o one) func(context.Context, *env) (system, error) {
 		}
 		return newLandfall(ctx, e, streams.Config{
 			URL: srv.URL(), Role: streams.RoleDispatcher, ID: "remote", User: user, Password: password,
-			Network: "bench", Creator: "up", Settings: cfg.Settings,
+			Network: "bench", Creator: "up", Settings: cfg.Settings, Durability: cfg.Durability,
 		})
 	}
 }

@@ -22,6 +22,7 @@ func (j *judge) fault(code, key, format string, args ...any) {
 var rules = []func(*judge){
 	(*judge).checkName,
 	(*judge).checkStore,
+	(*judge).checkDurability,
 	(*judge).checkListener,
 	(*judge).checkTimes,
 	(*judge).checkDispatchMode,
@@ -49,6 +50,18 @@ func (j *judge) checkStore() {
 		j.fault(CodeContradiction, "store.url", "nobody listens there while store.carrier is empty; allowed: \"\", or a store.carrier")
 	case s.Carrier != "" && s.URL == "" && len(j.Hosts) > 1:
 		j.fault(CodeRequired, "store.url", "is empty, but all hosts other than %s connect to it; allowed: %s", s.Carrier, forms[StoreURL].allowed)
+	}
+}
+
+// checkDurability: only the process that has the disk can group what goes to it.
+func (j *judge) checkDurability() {
+	s := j.Store
+	switch {
+	case s.Durability != "grouped":
+	case s.Mode == "external":
+		j.fault(CodeContradiction, "store.durability", "grouped is what a carrier does for its own disk, while store.mode is external; allowed: always, lazy")
+	case s.Storage == "memory":
+		j.fault(CodeContradiction, "store.durability", "grouped, while store.storage memory has no disk; allowed: always, lazy, or storage: file")
 	}
 }
 

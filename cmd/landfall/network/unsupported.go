@@ -18,7 +18,6 @@ type feature struct {
 // refused would be missed badly: safety, or the whole purpose of the host. The file is refused.
 var refused = []feature{
 	{Key: "network.operatorKey", Remedy: `"" (facts are signed with the network's secret)`},
-	{Key: "store.durability", Values: []string{"grouped"}, Remedy: "always, lazy"},
 	{Key: "security.tls.cert", Remedy: `"", with loopback listeners`},
 	{Key: "security.tls.key", Remedy: `"", with loopback listeners`},
 	{Key: "security.tls.ca", Remedy: `"", with loopback listeners`},

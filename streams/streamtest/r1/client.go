@@ -47,7 +47,7 @@ func newClient(n *Network, id events.HostID) *Client {
 	role := n.roles[id]
 	cfg := streams.Config{
 		InProcess: c.cable, Role: role, ID: id, Network: n.cfg.Network, Creator: n.cfg.Creator, NoRead: role == streams.RoleBackend,
-		Patience: connectPatience, Logger: n.cfg.Logger,
+		Durability: n.cfg.Durability, Patience: connectPatience, Logger: n.cfg.Logger,
 	}
 	cfg.User, cfg.Password = streams.Login(secret, role, id)
 	c.ended.Go(func() {

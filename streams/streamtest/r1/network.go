@@ -59,7 +59,7 @@ func Open(tb testing.TB, dir string, latency time.Duration, roles map[events.Hos
 	tb.Helper()
 	n := &Network{
 		tb: tb, latency: latency, roles: map[events.HostID]streams.Role{looker: streams.RoleOperator}, storing: make(chan struct{}, 1), clients: map[string]*Client{}, seen: map[events.Bucket][]events.Record{},
-		cfg: embedded.Config{Dir: dir, Network: "net", Creator: "up", MaxBytes: testBytes, Lazy: true, NoListener: true},
+		cfg: embedded.Config{Dir: dir, Network: "net", Creator: "up", MaxBytes: testBytes, Durability: streams.Lazy, NoListener: true},
 	}
 	maps.Copy(n.roles, roles)
 	for id, role := range n.roles {
