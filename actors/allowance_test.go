@@ -136,7 +136,7 @@ func TestChargedOnce(t *testing.T) {
 func TestChargedThoughTheWriterDies(t *testing.T) {
 	dies := func(t *testing.T, ctx context.Context, e1 *seer) events.TransferID {
 		id := streamtest.NewID[events.TransferID]()
-		for _, f := range []events.TransferFact{requestedBy(byCommand), reserved(1), claimed(1, "e1"), consumed(1)} {
+		for _, f := range []events.TransferFact{new(byCommand), reserved(1), claimed(1, "e1"), consumed(1)} {
 			putFor(t, e1.mem, steve, id, f)
 		}
 		e1.folds(t)
@@ -175,8 +175,6 @@ func TestChargedThoughTheWriterDies(t *testing.T) {
 		})
 	})
 }
-
-func requestedBy(r events.Requested) *events.Requested { return &r }
 
 // TestPerDay counts the arrivals until the day of UTC is over.
 func TestPerDay(t *testing.T) {
@@ -314,7 +312,7 @@ func TestActiveGoesOn(t *testing.T) {
 // request is decided; nobody has charged it yet.
 func TestArrivedWhileAsked(t *testing.T) {
 	limited(t, Limits{"rtp": {Cooldown: time.Minute}}, func(t *testing.T, ctx context.Context, e1, _ *seer) {
-		e1.put(t, requestedBy(byCommand), reserved(1), claimed(1, "e1"), consumed(1))
+		e1.put(t, new(byCommand), reserved(1), claimed(1, "e1"), consumed(1))
 		e1.folds(t)
 		asked := 0
 		e1.log.beforeLast = func(b events.Bucket) {

@@ -104,10 +104,11 @@ func TestCase071_TwoJoinsAtOnce(t *testing.T) {
 	for _, apart := range []time.Duration{0, time.Millisecond, 50 * time.Millisecond} {
 		t.Run(apart.String(), func(t *testing.T) {
 			simulate(t, events.KindEdge, func(r *rig) {
-				s := &scene{rig: r}
 				r.dispatcher("e1")
 				r.dispatcher("e2")
-				s.a, s.b, s.c = r.backend("a", 0), r.backend("b", 8), r.backend("c", 2)
+				r.backend("a", 0)
+				r.backend("b", 8)
+				r.backend("c", 2)
 				r.settle()
 				for round := range 10 {
 					one := r.net.AddClient("Steve", 767)
@@ -125,12 +126,12 @@ func TestCase071_TwoJoinsAtOnce(t *testing.T) {
 					if !x.Open {
 						t.Fatalf("round %d: session %+v\n%s", round, x, r.story())
 					}
-					s.player = two
+					player := two
 					if x.Holder == "e1" {
-						s.player = one
+						player = one
 					}
-					s.player.Ask("")
-					s.outcome(s.player, forever)
+					player.Ask("")
+					r.outcome(player, forever)
 					one.Quit()
 					two.Quit()
 					r.pass(15 * time.Second)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -118,19 +119,19 @@ type verifyEnd struct {
 }
 
 func (e verifyEnd) String() string {
-	text := ""
+	var text strings.Builder
 	for _, b := range e.Buckets {
-		text += fmt.Sprintf("%-12s %s, sequences %d to %d", b.Bucket, plural(b.Records, "record"), b.First, b.Last)
+		fmt.Fprintf(&text, "%-12s %s, sequences %d to %d", b.Bucket, plural(b.Records, "record"), b.First, b.Last)
 		if b.NoKey > 0 {
-			text += fmt.Sprintf(", %d not checked for lack of their key", b.NoKey)
+			fmt.Fprintf(&text, ", %d not checked for lack of their key", b.NoKey)
 		}
-		text += "\n"
+		text.WriteString("\n")
 	}
-	text += fmt.Sprintf("%s, sealed up to transfers %d\n", plural(e.Checkpoints, "checkpoint"), e.SealedTo)
+	fmt.Fprintf(&text, "%s, sealed up to transfers %d\n", plural(e.Checkpoints, "checkpoint"), e.SealedTo)
 	if e.First != nil {
-		return text + fmt.Sprintf("NOT the log that was written: %s, the first bad sequence is %d of %s", plural(e.Findings, "finding"), e.First.Seq, e.First.Bucket)
+		return text.String() + fmt.Sprintf("NOT the log that was written: %s, the first bad sequence is %d of %s", plural(e.Findings, "finding"), e.First.Seq, e.First.Bucket)
 	}
-	return text + "nothing is wrong"
+	return text.String() + "nothing is wrong"
 }
 
 // verify checks the whole log and prints what is wrong with it.
