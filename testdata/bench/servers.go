@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+	"github.com/jackc/pgx/v5"
 )
 
 const (
@@ -158,11 +159,21 @@ func (e *env) postgresServer(ctx context.Context) (string, error) {
 	server := exec.Command(filepath.Join(bin, "postgres"), "-D", dir, "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=",
 		"-c", fmt.Sprintf("max_connections=%d", maxClaimers+20), "-c", "shared_buffers=512MB", "-c", "max_wal_size=4GB")
 	server.SysProcAttr, server.Dir = who.attr(), e.dir
-	if err := e.start(ctx, "postgres", server, func() error { return dialable(net.JoinHostPort("127.0.0.1", port)) }); err != nil {
+	dsn := fmt.Sprintf("host=127.0.0.1 port=%s user=bench dbname=postgres sslmode=disable", port)
+	if err := e.start(ctx, "postgres", server, func() error { return answers(ctx, dsn) }); err != nil {
 		return "", err
 	}
-	e.postgres = fmt.Sprintf("host=127.0.0.1 port=%s user=bench dbname=postgres sslmode=disable", port)
-	return e.postgres, nil
+	e.postgres = dsn
+	return dsn, nil
+}
+
+// answers tells that PostgreSQL is done with starting: it listens before.
+func answers(ctx context.Context, dsn string) error {
+	c, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	return c.Close(ctx)
 }
 
 // postgresBin is the newest installed server: Debian keeps its programs out of the path, whose wrappers choose by cluster.
