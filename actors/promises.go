@@ -18,8 +18,8 @@ type pool struct {
 	regions  []Region
 	ready    map[string][]events.Position
 	promises map[events.Token]*promise
-	inHand   int // seats taken, and not yet promised, put back or dropped
-	settled  int // promises whose players stand on their coordinates
+	inHand   map[string]int // by region: coordinates taken, and not yet promised, put back or dropped; "": seats for which one is looked for
+	settled  int            // promises whose players stand on their coordinates
 	number   uint64
 	dry      error         // why the last search found nothing, nil when it did
 	taken    chan struct{} // asks the refill to look again
@@ -43,7 +43,7 @@ type promise struct {
 
 func newPool(regions []Region) *pool {
 	return &pool{
-		regions: regions, ready: map[string][]events.Position{}, promises: map[events.Token]*promise{}, taken: make(chan struct{}, 1),
+		regions: regions, ready: map[string][]events.Position{}, inHand: map[string]int{}, promises: map[events.Token]*promise{}, taken: make(chan struct{}, 1),
 	}
 }
 
@@ -61,7 +61,16 @@ func (p *pool) arrived() int {
 // room tells that one more player may be promised a place; what is in hand counts too. It
 // wants p.mu held.
 func (p *pool) room(s seats) bool {
-	return len(p.promises)+p.inHand+p.settled-s.settled < s.free
+	return p.busy()+p.settled-s.settled < s.free
+}
+
+// busy counts the seats that are promised, or in somebody's hand. It wants p.mu held.
+func (p *pool) busy() int {
+	n := len(p.promises)
+	for _, k := range p.inHand {
+		n += k
+	}
+	return n
 }
 
 // take pops a coordinate: of the region asked for, else of the fitting one that has most. It
@@ -84,8 +93,7 @@ func (p *pool) take(region, world string, s seats) (string, events.Position, eve
 		return "", events.Position{}, events.NoCoordinate
 	}
 	p.ready[best] = list[1:]
-	p.inHand++
-	p.nudge()
+	p.inHand[best]++
 	return best, list[0], events.OK
 }
 
@@ -109,14 +117,16 @@ func (p *pool) sit(s seats) bool {
 	if !p.room(s) {
 		return false
 	}
-	p.inHand++
+	p.inHand[""]++
 	return true
 }
 
 // adopt counts the coordinate that was found for a seat: it is then in the caller's hand.
-func (p *pool) adopt() {
+func (p *pool) adopt(region string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.inHand[""]--
+	p.inHand[region]++
 	p.tally.Found++
 }
 
@@ -124,14 +134,14 @@ func (p *pool) adopt() {
 func (p *pool) stand() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.inHand--
+	p.inHand[""]--
 }
 
 // put makes a taken coordinate ready again.
 func (p *pool) put(region string, at events.Position) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.inHand--
+	p.inHand[region]--
 	p.ready[region] = append(p.ready[region], at)
 }
 
@@ -145,10 +155,10 @@ func (p *pool) found(region string, at events.Position) {
 }
 
 // dropped counts a taken coordinate that is no longer good.
-func (p *pool) dropped() {
+func (p *pool) dropped(region string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.inHand--
+	p.inHand[region]--
 	p.tally.Dropped++
 	p.nudge()
 }
@@ -181,7 +191,7 @@ func (p *pool) count() Tally {
 func (p *pool) promise(token events.Token, player Player, region string, at events.Position, hold time.Duration) *promise {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.inHand--
+	p.inHand[region]--
 	x := p.promises[token]
 	if x != nil {
 		p.ready[region] = append(p.ready[region], at)
@@ -260,6 +270,7 @@ func (p *pool) spend(token events.Token, at events.Position) (first, stands bool
 	x.spent = true
 	x.timer.Stop()
 	p.tally.Placed++
+	p.nudge()
 	return true, true
 }
 
@@ -291,7 +302,7 @@ func (p *pool) held(player events.PlayerID) []events.Token {
 func (p *pool) outstanding() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.promises) + p.inHand
+	return p.busy()
 }
 
 // beat gives what the heartbeat says of the pool. seats is how many players may still come.
@@ -325,13 +336,14 @@ func (p *pool) isDry() bool {
 	return len(p.regions) > 0 && p.dry != nil
 }
 
-// wanting lists the regions that keep fewer coordinates than they should, promised ones included.
+// wanting lists the regions that keep fewer coordinates than they should: those that are
+// promised, or are just being promised, included.
 func (p *pool) wanting() []Region {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var out []Region
 	for _, r := range p.regions {
-		n := len(p.ready[r.Name])
+		n := len(p.ready[r.Name]) + p.inHand[r.Name]
 		for _, x := range p.promises {
 			if x.region == r.Name && !x.spent {
 				n++

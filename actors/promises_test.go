@@ -35,8 +35,8 @@ func TestPoolConserves(t *testing.T) {
 		region := func() string { return rapid.SampledFrom([]string{"", "wild", "wood"}).Draw(t, "region") }
 		check := func() {
 			n := p.count()
-			if n.Found != n.Ready+n.Promised+n.Placed+n.Dropped || p.inHand != 0 {
-				t.Fatalf("lost or doubled: %+v, %d in hand", n, p.inHand)
+			if n.Found != n.Ready+n.Promised+n.Placed+n.Dropped || p.busy() != len(p.promises) {
+				t.Fatalf("lost or doubled: %+v, in hand %v", n, p.inHand)
 			}
 			seen := map[float64]bool{}
 			for _, list := range p.ready {
@@ -66,8 +66,8 @@ func TestPoolConserves(t *testing.T) {
 				}
 			},
 			"drop": func(*rapid.T) {
-				if _, _, code := p.take(region(), "", many); code == events.OK {
-					p.dropped()
+				if r, _, code := p.take(region(), "", many); code == events.OK {
+					p.dropped(r)
 				}
 			},
 			"put back": func(*rapid.T) {
@@ -133,6 +133,39 @@ func TestPoolConservesUnderRace(t *testing.T) {
 			t.Errorf("lost or doubled: %+v", n)
 		}
 	})
+}
+
+// TestPoolWantsNoMoreThanItKeeps: wherever a coordinate is until it is a player's, no other one
+// is looked for in its stead.
+func TestPoolWantsNoMoreThanItKeeps(t *testing.T) {
+	p := newPool([]Region{{Name: "wild", Keep: 1}})
+	wants := func(when string, want int) {
+		t.Helper()
+		if n := len(p.wanting()); n != want {
+			t.Errorf("%s: %d regions want one, want %d", when, n, want)
+		}
+	}
+	wants("empty", 1)
+	p.found("wild", events.Position{X: 1})
+	wants("ready", 0)
+	r, at, _ := p.take("", "", many)
+	wants("in hand", 0)
+	p.put(r, at)
+	wants("put back", 0)
+	r, at, _ = p.take("", "", many)
+	x := p.promise(tokenN(1), Player{ID: steve}, r, at, time.Hour)
+	defer x.timer.Stop()
+	wants("promised", 0)
+	p.spend(tokenN(1), at)
+	wants("a player's", 1)
+	p.found("wild", events.Position{X: 2})
+	r, _, _ = p.take("", "", many)
+	p.dropped(r)
+	wants("unsafe", 1)
+	p.sit(many)
+	wants("looked for freshly", 1)
+	p.adopt("wild")
+	wants("found freshly", 0)
 }
 
 // TestPromiseExpiresOnce: at its end, by the backend's own clock, and never after that.

@@ -93,7 +93,7 @@ func (b *Backend) freshCoordinate(ctx context.Context, l *life, q events.Reserve
 		l.pool.stand()
 		return "", at, events.Refuse(events.NoCoordinate, err.Error())
 	}
-	l.pool.adopt()
+	l.pool.adopt(r.Name)
 	return r.Name, at, nil
 }
 
@@ -122,7 +122,7 @@ func (b *Backend) safeCoordinate(ctx context.Context, l *life, q events.ReserveA
 			l.pool.put(region, at)
 			return "", at, events.Refuse(events.NotReady, err.Error())
 		}
-		l.pool.dropped()
+		l.pool.dropped(region)
 		b.forget(at)
 	}
 	return "", events.Position{}, events.Refuse(events.Unsafe, "two coordinates in a row were no longer safe")
