@@ -24,22 +24,23 @@ type chaos struct {
 	*rig
 
 	began   time.Time
-	worlds  map[events.HostID]*spy
+	worlds  map[events.HostID]*sim.World
 	life    map[events.HostID]int
 	alive   map[events.HostID]bool // the process, not the game server
 	booted  map[events.HostID]bool // the game server
 	clients []*sim.Client
 	asleep  []*sleeper
 
-	mu     sync.Mutex
-	healed bool
-	faulty []span // when something was broken, in order of their beginnings
-	lines  []line // what was done
-	asked  []grantAsk
-	given  map[string]bool // promises
-	queued int             // how many lower places were waiting when one was given, or had just come
-	bad    []string
-	blamed map[events.PlayerID]bool
+	mu       sync.Mutex
+	healed   bool
+	faulty   []span // when something was broken, in order of their beginnings
+	lines    []line // what was done
+	asked    []grantAsk
+	kept     map[promiseID]*kept
+	promises []promiseID // in the order in which they were made
+	queued   int         // how many lower places were waiting when one was given, or had just come
+	bad      []string
+	blamed   map[events.PlayerID]bool
 }
 
 // span is a stretch of time in which a host was not to be relied on, or, without one, nobody.
@@ -115,7 +116,7 @@ func runChaos(t *testing.T, n chaosNet, script []string) verdict {
 		r.quiet, r.pace, r.line = n.quiet, n.pace, actors.ShippedLineRules()
 		r.line.DrainPerSecond = n.pace
 		c := &chaos{
-			rig: r, began: time.Now(), given: map[string]bool{}, worlds: map[events.HostID]*spy{}, life: map[events.HostID]int{}, alive: map[events.HostID]bool{},
+			rig: r, began: time.Now(), kept: map[promiseID]*kept{}, worlds: map[events.HostID]*sim.World{}, life: map[events.HostID]int{}, alive: map[events.HostID]bool{},
 			booted: map[events.HostID]bool{}, blamed: map[events.PlayerID]bool{},
 		}
 		c.raise(n)
@@ -148,7 +149,7 @@ func (c *chaos) raise(n chaosNet) {
 	for _, id := range chaosServers {
 		w := sim.NewWorld(id, 1000, 0)
 		c.net.AddWorld(w)
-		c.worlds[id], c.booted[id] = &spy{World: w}, true
+		c.worlds[id], c.booted[id] = w, true
 		c.attachTo(id)
 	}
 	c.settle()
@@ -204,48 +205,80 @@ func (c *chaos) attachTo(id events.HostID) {
 	c.backends[id] = start(c.rig, b, client, b.Run)
 }
 
-// hearsAsks writes down who asked a server for a place, and whether it was given.
+// hearsAsks writes down what a server promises, to whom, and what it takes back.
 func (c *chaos) hearsAsks(id events.HostID) func(time.Time, string, events.Wire, events.Wire) {
 	return func(came time.Time, subject string, q, a events.Wire) {
-		if subject != events.ToBackend(id, events.VerbReserve) {
-			return
+		switch {
+		case a.Silent():
+		case subject == events.ToBackend(id, events.VerbReserve):
+			ask, answer := read[events.ReserveAsk](c, q), read[events.ReserveAnswer](c, a)
+			c.noteReserve(id, came, ask, answer)
+		case subject == events.ToBackend(id, events.VerbRelease):
+			ask, answer := read[events.ReleaseAsk](c, q), read[events.Answer](c, a)
+			if answer.Code == events.OK {
+				c.keeps(promiseID{id, ask.Incarnation, ask.Promise}, time.Now())
+			}
 		}
-		var ask events.ReserveAsk
-		var answer events.ReserveAnswer
-		if events.Unmarshal(q.Body, &ask) != nil || !a.Silent() && events.Unmarshal(a.Body, &answer) != nil {
-			c.t.Error("a request for a place that cannot be read")
-		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		number := fmt.Sprintf("%s/%x/%d", id, ask.Incarnation, answer.Promise)
-		granted := answer.Code == events.Promised && !c.given[number] // the same promise again is none
-		c.given[number] = true
-		c.asked = append(c.asked, grantAsk{
-			server: id, incarnation: ask.Incarnation, place: ask.Place, from: came, until: time.Now(), granted: granted,
-		})
 	}
 }
 
-// spy is a game server whose backend is listened to.
-type spy struct {
-	*sim.World
-	mu       sync.Mutex
-	promises []expectation
+func read[T any](c *chaos, w events.Wire) (out T) {
+	if err := events.Unmarshal(w.Body, &out); err != nil {
+		c.t.Errorf("%T cannot be read: %v", out, err)
+	}
+	return out
 }
 
-// expectation is what a backend said about a player who is to come; within is 0 when the
-// promise was taken back or kept.
-type expectation struct {
-	at     time.Time
+func (c *chaos) noteReserve(id events.HostID, came time.Time, ask events.ReserveAsk, answer events.ReserveAnswer) {
+	promise := promiseID{id, ask.Incarnation, answer.Promise}
+	granted := answer.Code == events.Promised
+	c.mu.Lock()
+	again := c.kept[promise] != nil
+	c.asked = append(c.asked, grantAsk{
+		server: id, incarnation: ask.Incarnation, place: ask.Place, from: came, until: time.Now(), granted: granted && !again,
+	})
+	if granted && !again {
+		c.kept[promise] = &kept{player: ask.Player, at: answer.At}
+		c.promises = append(c.promises, promise)
+	}
+	c.mu.Unlock()
+	if granted {
+		hold := time.Duration(ask.TTLMs)*time.Millisecond + actors.Timing{}.WithDefaults().TTLSlack
+		c.keeps(promise, time.Now().Add(hold))
+	}
+}
+
+// keeps notes that from now on a promise ends then.
+func (c *chaos) keeps(id promiseID, until time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k := c.kept[id]; k != nil {
+		k.said = append(k.said, span{from: time.Now(), to: until})
+	}
+}
+
+// promiseID names a promise.
+type promiseID struct {
+	server      events.HostID
+	incarnation events.Incarnation
+	number      uint64
+}
+
+// kept is a promise as its server told of it.
+type kept struct {
 	player events.PlayerID
-	within time.Duration
+	at     events.Position
+	said   []span // when, and until when it was to be kept; in order
 }
 
-// Expect implements actors.World.
-func (s *spy) Expect(p actors.Player, within time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.promises = append(s.promises, expectation{time.Now(), p.ID, within})
+// until tells until when the promise was kept, as it stood at a moment.
+func (k *kept) until(moment time.Time) (end time.Time) {
+	for _, s := range k.said {
+		if !s.from.After(moment) {
+			end = s.to
+		}
+	}
+	return end
 }
 
 // step carries out one line of a script: a pause, an act, and its arguments.

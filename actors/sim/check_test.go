@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -30,7 +31,7 @@ func (c *chaos) check() *ledger {
 	c.checkOrder()
 	c.checkMoves(l)
 	c.checkPlacements(l)
-	c.checkPromises(l)
+	c.checkPromises()
 	c.checkPools()
 	c.checkTold(l)
 	c.checkSessions()
@@ -294,17 +295,20 @@ func (c *chaos) checkKept(l *ledger) {
 	for _, p := range l.promised {
 		key := fmt.Sprintf("%s/%x/%s", p.Server, p.Incarnation, p.Region)
 		held := slices.DeleteFunc(open[key], func(q promised) bool {
-			until, _ := c.held(q, p.from)
-			return !q.to.IsZero() && !q.to.After(p.from) || !q.spent.IsZero() && !q.spent.After(p.from) || !until.After(p.from)
+			return !q.to.IsZero() && !q.to.After(p.from) || !q.spent.IsZero() && !q.spent.After(p.from) || !c.held(q, p.from).After(p.from)
 		})
 		open[key] = append(held, p)
-		if n, keep := len(open[key]), c.keeps(p.Server, p.Region); n > keep {
-			c.blame([]events.PlayerID{p.player}, "%d places of %s were promised at %.3f, and %d are kept", n, key, p.from.Sub(c.began).Seconds(), keep)
+		if n, keep := len(open[key]), keepOf(p.Server, p.Region); n > keep {
+			var players []events.PlayerID
+			for _, q := range open[key] {
+				players = append(players, q.player)
+			}
+			c.blame(players, "%d places of %s on %s were promised at %.3f, and %d are kept", n, p.Region, p.Server, p.from.Sub(c.began).Seconds(), keep)
 		}
 	}
 }
 
-func (c *chaos) keeps(server events.HostID, region string) int {
+func keepOf(server events.HostID, region string) int {
 	for _, r := range chaosRegions[server] {
 		if r.Name == region {
 			return r.Keep
@@ -365,28 +369,19 @@ func (c *chaos) checkReady(l *ledger, token events.Token, s sim.Sending) {
 		return
 	}
 	p := l.promised[i]
-	if until, why := c.held(p, s.At); s.At.After(until) {
-		c.blame([]events.PlayerID{s.Player}, "%s was sent to %s %s after the place was given up (%s)", c.name(s.Player), p.Server, s.At.Sub(until), why)
+	if until := c.held(p, s.At); s.At.After(until) {
+		c.blame([]events.PlayerID{s.Player}, "%s was sent to %s %s after the place was given up", c.name(s.Player), p.Server, s.At.Sub(until))
 	}
 }
 
 // held tells until when a server kept a promise, as it stood at a moment.
-func (c *chaos) held(p promised, at time.Time) (time.Time, string) {
-	w := c.worlds[p.Server]
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var until time.Time
-	why := "never promised"
-	for _, x := range w.promises {
-		switch {
-		case x.player != p.player || x.at.After(at):
-		case x.within > 0 && (!x.at.After(p.from) || x.at.Before(until)):
-			until, why = x.at.Add(x.within), "its time was over"
-		case x.within == 0 && x.at.After(p.from) && x.at.Before(until):
-			until, why = x.at, "released"
-		}
+func (c *chaos) held(p promised, at time.Time) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k := c.kept[promiseID{p.Server, p.Incarnation, p.Promise}]; k != nil {
+		return k.until(at)
 	}
-	return until, why
+	return time.Time{}
 }
 
 // checkPlacements demands that an arrival in the log is one on a server and the other way
@@ -433,18 +428,25 @@ func (l *ledger) journeysOf(id events.TransferID) *promised {
 	return nil
 }
 
-// checkPromises demands that no server promised a coordinate to a second player while it
-// was still to keep the first promise.
-func (c *chaos) checkPromises(l *ledger) {
-	last := map[string]promised{}
-	for _, p := range l.promised {
-		key := fmt.Sprintf("%s/%x/%v", p.Server, p.Incarnation, p.At)
-		if q, again := last[key]; again && (q.to.IsZero() || q.to.After(p.from)) {
-			if until, why := c.held(q, p.from); until.After(p.from) || why == "released" {
-				c.blame([]events.PlayerID{p.player, q.player}, "a coordinate of %s was promised to %s while %s held it (%s)", p.Server, c.name(p.player), c.name(q.player), why)
-			}
+// checkPromises demands that no server promised a coordinate while it was still to keep an
+// earlier promise of it, whether that came into the log or not.
+func (c *chaos) checkPromises() {
+	type place struct {
+		server      events.HostID
+		incarnation events.Incarnation
+		at          events.Position
+	}
+	c.mu.Lock()
+	promises, all := slices.Clone(c.promises), maps.Clone(c.kept)
+	c.mu.Unlock()
+	last := map[place]*kept{}
+	for _, id := range promises {
+		k := all[id]
+		at := place{id.server, id.incarnation, k.at}
+		if before := last[at]; before != nil && before.until(k.said[0].from).After(k.said[0].from) {
+			c.blame([]events.PlayerID{k.player, before.player}, "a coordinate of %s was promised to %s while %s held it", id.server, c.name(k.player), c.name(before.player))
 		}
-		last[key] = p
+		last[at] = k
 	}
 }
 
