@@ -16,8 +16,8 @@ import (
 	"github.com/landfall/landfall/events"
 )
 
-// ensurePatience is how long the carrier waits for its own store, and a host between two
-// remarks that the streams are not there.
+// ensurePatience is how long whoever makes the streams waits for the store, unless its
+// Patience is longer.
 const ensurePatience = 60 * time.Second
 
 // DriftError says that a stream is not set up as this host wants it.
@@ -50,7 +50,7 @@ func (s *Store) Ensure(ctx context.Context) error {
 func (s *Store) ensure(ctx context.Context, b events.Bucket, want jetstream.StreamConfig) error {
 	patience := time.Duration(0)
 	if s.cfg.Carrier {
-		patience = ensurePatience
+		patience = max(ensurePatience, s.cfg.Patience)
 	}
 	notify := func(err error, _ time.Duration) { s.log.Debug("waiting for stream", "stream", want.Name, "error", err) }
 	return backoff.RetryNotify(func() error { return s.ensureOnce(ctx, b, want) },

@@ -66,9 +66,9 @@ func connectError(url string, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, nats.ErrAuthorization):
-		return backoff.Permanent(fmt.Errorf("connect to store %s: refused the login: does this host stand in the carrier's network.yml, with the same secret?", url))
+		return backoff.Permanent(fmt.Errorf("connect to store %s: refused the login: does this host stand in the carrier's network.yml (or in the logins that nats-servers of your own were given), with the same secret?", url))
 	case errors.Is(err, nats.ErrNoServers):
-		return fmt.Errorf("connect to store %s: nobody listens there: is the host that carries the store up?", url)
+		return fmt.Errorf("connect to store %s: nobody listens there: is whoever carries the store up?", url)
 	}
 	return fmt.Errorf("connect to store %s: %w", url, err)
 }

@@ -68,7 +68,7 @@ func PermissionsOf(role Role, id events.HostID) Permissions {
 	case RoleAuditor:
 		return Permissions{Publish: readAPI, Subscribe: []string{inbox, "landfall.>"}}
 	case RoleOperator:
-		return Permissions{Publish: []string{"$KV.>", "$JS.ACK.>", "$JS.API.>", "landfall.>", "_INBOX.>"}, Subscribe: []string{inbox, "landfall.>", "$SRV.>"}, AnswerFor: answerFor}
+		return Permissions{Publish: []string{"$KV.>", "$JS.ACK.>", "$JS.API.>", ServersSubject, "landfall.>", "_INBOX.>"}, Subscribe: []string{inbox, "landfall.>", "$SRV.>"}, AnswerFor: answerFor}
 	}
 	return Permissions{}
 }

@@ -86,6 +86,7 @@ func TestPermissionWalk(t *testing.T) {
 		"$JS.API.STREAM.SNAPSHOT.KV_none":          "o",
 		"$JS.API.CONSUMER.DURABLE.CREATE.KV_x.y":   "o",
 		"$SYS.REQ.SERVER.PING":                     "",
+		"$SYS.REQ.SERVER.PING.JSZ":                 "o",
 		"anything":                                 "",
 	}
 	subscribe := map[string]string{

@@ -2,21 +2,26 @@ package streams_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/landfall/landfall/events"
 	"github.com/landfall/landfall/streams"
+	"github.com/landfall/landfall/streams/embedded"
 )
 
 var update = flag.Bool("update", false, "write golden files instead of comparing them")
@@ -248,4 +253,44 @@ func TestOthersWaitForTheCarrier(t *testing.T) {
 	if err := receive(t, "Ensure", done); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestManyMakeTheStreamsAtOnce: the hosts of an external store start in any order, each of
+// them makes what is missing, and every stream is made once.
+func TestManyMakeTheStreamsAtOnce(t *testing.T) {
+	c, err := embedded.Cluster(t.Context(), 3, t.TempDir(), testConfig(t).Logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	var made madeStreams
+	stores := make([]*streams.Store, 6)
+	for i := range stores {
+		cfg := c.Connection(i % 3)
+		cfg.Logger = slog.New(&made)
+		stores[i] = connect(t, cfg)
+	}
+	group, ctx := errgroup.WithContext(t.Context())
+	for _, st := range stores {
+		group.Go(func() error { return st.Ensure(ctx) })
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if want := int64(len(streams.Topology(streams.Settings{}))); made.n.Load() != want {
+		t.Errorf("%d streams were made, want %d", made.n.Load(), want)
+	}
+}
+
+// madeStreams is a log that counts the streams that were made.
+type madeStreams struct{ n atomic.Int64 }
+
+func (*madeStreams) Enabled(context.Context, slog.Level) bool { return true }
+func (m *madeStreams) WithAttrs([]slog.Attr) slog.Handler     { return m }
+func (m *madeStreams) WithGroup(string) slog.Handler          { return m }
+func (m *madeStreams) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == "stream created" {
+		m.n.Add(1)
+	}
+	return nil
 }
