@@ -81,7 +81,14 @@ func (d *Dispatcher) afterMove(ctx context.Context, s Standing, by Timing, q eve
 	}
 }
 
-// moveRefused frees the token of a move that certainly did not happen.
+// unmoved tells that a player was certainly not sent for a claim, and will not be: so says the
+// origin, each time it is asked.
+func unmoved(code events.Code) bool {
+	return code == events.NotSent || code == events.NotHere || code == events.Refused
+}
+
+// moveRefused frees the token of a move that certainly did not happen, however long the store
+// takes to hear it: often both are lost together, and then nobody else knows.
 func (d *Dispatcher) moveRefused(ctx context.Context, s Standing, by Timing, q events.MoveAsk, answer events.Answer) bool {
 	t := *s.Active
 	r := d.runs.get(t.ID, by, d.view.Fleet())
@@ -90,7 +97,7 @@ func (d *Dispatcher) moveRefused(ctx context.Context, s Standing, by Timing, q e
 		r.refusal += ": " + answer.Detail
 	}
 	d.runs.refuse(t.ID, r.refusal)
-	released := d.finish(ctx, s, Release{Token: q.Token, Claim: q.Claim, Reason: events.MoveRefused, Detail: r.refusal})
+	released := d.insist(ctx, s, Release{Token: q.Token, Claim: q.Claim, Reason: events.MoveRefused, Detail: r.refusal})
 	if answer.Code == events.NotHere || answer.Code == events.NoAnswer {
 		d.awaitNews(ctx, s, by)
 	}
@@ -132,7 +139,7 @@ func (d *Dispatcher) afterUnknown(ctx context.Context, s Standing, by Timing, q 
 		default:
 			return d.afterMove(ctx, s, by, q, answer)
 		}
-		done, err := d.recordOnce(ctx, s, q, events.MoveUnknown)
+		done, err := d.writeOnce(ctx, s, recordOf(q, events.MoveUnknown))
 		if err == nil || !sleep(ctx, 200*time.Millisecond) {
 			return done
 		}
@@ -142,16 +149,26 @@ func (d *Dispatcher) afterUnknown(ctx context.Context, s Standing, by Timing, q 
 // recordMove says that a move was sent, however long the store takes to hear it: until then
 // this process alone knows that the player may be under way.
 func (d *Dispatcher) recordMove(ctx context.Context, s Standing, q events.MoveAsk, result events.MoveResult) bool {
+	return d.insist(ctx, s, recordOf(q, result))
+}
+
+func recordOf(q events.MoveAsk, result events.MoveResult) RecordMove {
+	return RecordMove{Token: q.Token, Claim: q.Claim, How: q.How, Result: result}
+}
+
+// insist writes what this process alone knows, again and again until the store has heard it
+// or the log has gone on without it.
+func (d *Dispatcher) insist(ctx context.Context, s Standing, c Command) bool {
 	for {
-		done, err := d.recordOnce(ctx, s, q, result)
+		done, err := d.writeOnce(ctx, s, c)
 		if err == nil || !sleep(ctx, 200*time.Millisecond) {
 			return done
 		}
 	}
 }
 
-func (d *Dispatcher) recordOnce(ctx context.Context, s Standing, q events.MoveAsk, result events.MoveResult) (bool, error) {
-	done, refusal, err := d.write(ctx, q.Player, RecordMove{Token: q.Token, Claim: q.Claim, How: q.How, Result: result})
+func (d *Dispatcher) writeOnce(ctx context.Context, s Standing, c Command) (bool, error) {
+	done, refusal, err := d.write(ctx, s.Active.Player, c)
 	if err != nil || refusal != nil {
 		return false, err
 	}
@@ -167,12 +184,12 @@ func (d *Dispatcher) enquire(ctx context.Context, s Standing, by Timing, reopen 
 	}
 	answer := d.queryMove(ctx, by, t.Claim.From, q)
 	if reopen != nil {
-		if answer.Code != events.NotSent {
+		if !unmoved(answer.Code) {
 			return false // it was sent, or nobody knows: the token's time decides
 		}
 		return d.finish(ctx, s, *reopen)
 	}
-	if answer.Code == events.NotSent && !t.MovedOnce {
+	if unmoved(answer.Code) && !t.MovedOnce {
 		return d.finish(ctx, s, Expire{Token: t.Token, Claim: t.ClaimSeq, Reason: events.TTLPassed})
 	}
 	return d.finish(ctx, s, Fail{
