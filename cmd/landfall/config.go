@@ -18,14 +18,14 @@ const defaultConfig = "network.yml"
 func newConfig() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "config",
-		Short: "Check network.yml, show it with all defaults, compare it, push it to all hosts",
+		Short: "Check network.yml, show it with all defaults, compare it, push it to all hosts; print what a nats-server needs",
 		Long: `Reads network.yml. Only push, and show and diff with --network, open a store.
 
 Exit status: see each verb.`,
 		Args: knownVerb,
 		RunE: needsVerb,
 	}
-	c.AddCommand(newConfigCheck(), newConfigShow(), newConfigDiff(), newConfigPush())
+	c.AddCommand(newConfigCheck(), newConfigShow(), newConfigDiff(), newConfigPush(), newConfigNATS())
 	return c
 }
 

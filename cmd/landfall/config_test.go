@@ -28,6 +28,10 @@ hosts:
   a: { advertise: "10.0.0.5:25566", rcon: { address: "127.0.0.1:25576", passwordFile: rcon.secret }, regions: { default: {} } }
   empty: {}
 `,
+	"plain.yml": `network: { name: my-network, enabled: true }
+store: { mode: external, url: "nats://10.0.0.11:4222,nats://10.0.0.12:4222", replicas: 3 }
+hosts: { empty: {} }
+`,
 	"alone.yml": `network: { name: my-network, enabled: true }
 edge: { domain: play.example.net }
 hosts: { p: { edges: [ { listen: ":25565" } ] }, s: { advertise: "10.0.0.5:25566" } }
@@ -114,7 +118,7 @@ func typedAmong(t *testing.T, got *transcript, commands ...string) {
 func TestConfigCheck(t *testing.T) {
 	var got transcript
 	typedAmong(t, &got,
-		"check", "check direct.yml", "check alone.yml", "check off.yml", "check typos.yml", "check contradictions.yml", "check words.yml", "check languages.yml", "check rights.yml", "check none.yml",
+		"check", "check direct.yml", "check plain.yml", "check alone.yml", "check off.yml", "check typos.yml", "check contradictions.yml", "check words.yml", "check languages.yml", "check rights.yml", "check none.yml",
 		"check --id survival-1", "check --id hub", "check --id nobody", "check --json", "check typos.yml --json", "check a.yml b.yml",
 	)
 	got.matches(t, "config-check")

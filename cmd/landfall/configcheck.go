@@ -120,6 +120,9 @@ func (v *examination) look(n *network.Network, id string, env func(string) strin
 	if n.Store.Mode == "embedded" && n.Store.Carrier == "" && len(n.Hosts) > 1 {
 		v.Warnings = append(v.Warnings, v.about("store.carrier", fmt.Sprintf("empty: all this is one process, which gets its ids from %s and %s", network.EnvProxyID, network.EnvServerID)))
 	}
+	if n.Store.Mode == "external" && strings.Contains(n.Store.URL, "nats://") && !n.Store.OnThisMachine() {
+		v.Warnings = append(v.Warnings, v.about("store.url", "nats:// carries logins and facts in plain text: use tls://, or a private network"))
+	}
 	if id != "" {
 		v.lookAs(id, env)
 	}

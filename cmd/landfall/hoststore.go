@@ -57,7 +57,7 @@ func (h *host) embeddedConfig() embedded.Config {
 	n := h.net
 	c := embedded.Config{
 		Dir: n.File(n.Store.Dir), Network: n.Network.Name, Creator: createdByUp, Settings: settingsOf(h.net),
-		Durability: streams.Durability(n.Store.Durability), MaxBytes: n.Store.MaxBytes, Users: h.logins(), Logger: h.log.With("store", "embedded"),
+		Durability: streams.Durability(n.Store.Durability), MaxBytes: n.Store.MaxBytes, Users: loginsOf(h.net, h.secret), Logger: h.log.With("store", "embedded"),
 	}
 	if n.Store.Carrier != "" {
 		c.Listen = n.Store.Listen
@@ -74,17 +74,6 @@ func settingsOf(n *network.Network) streams.Settings {
 	return streams.Settings{Replicas: s.Replicas, Storage: streams.StorageKind(s.Storage), Retention: s.Retention, TelemetryRetention: s.TelemetryRetention}
 }
 
-// logins are those of all hosts of the file, by their roles, and that of the reading verbs.
-func (h *host) logins() []embedded.User {
-	users := []embedded.User{readerLogin(h.secret), operatorLogin(h.secret)}
-	for id, x := range h.net.Hosts {
-		role := roleOf(h.net, x)
-		name, password := streams.Login(h.secret, role, events.HostID(id))
-		users = append(users, embedded.User{Role: role, ID: events.HostID(id), Name: name, Password: password})
-	}
-	return users
-}
-
 // as gives the connection of one of this process's ids. It waits until the store can be
 // reached and is as network.yml says.
 func (s *hostStore) as(ctx context.Context, id events.HostID, x network.Host) (*streams.Store, error) {
@@ -96,12 +85,16 @@ func (s *hostStore) as(ctx context.Context, id events.HostID, x network.Host) (*
 	}
 	h := s.h
 	role := roleOf(h.net, x)
+	if h.net.Store.Mode == "external" && role == streams.RoleDispatcher {
+		if err := h.prepare(ctx); err != nil {
+			return nil, err
+		}
+	}
 	user, password := streams.Login(h.secret, role, id)
 	st, err := connectReady(ctx, streams.Config{
 		URL: h.net.Store.URL, Role: role, ID: id, User: user, Password: password,
 		Network: h.net.Network.Name, Creator: createdByUp, Settings: settingsOf(h.net), Durability: streams.Durability(h.net.Store.Durability),
-		Carrier: h.net.Store.Mode == "external" && role == streams.RoleDispatcher, NoRead: role == streams.RoleBackend,
-		Patience: startPatience, Logger: h.log,
+		NoRead: role == streams.RoleBackend, Patience: startPatience, Logger: h.log,
 	}, h.log)
 	if err != nil {
 		return nil, err
@@ -115,7 +108,7 @@ func (s *hostStore) as(ctx context.Context, id events.HostID, x network.Host) (*
 // at them: its first heartbeat shows whether they are there.
 func connectReady(ctx context.Context, c streams.Config, log *slog.Logger) (*streams.Store, error) {
 	remark := time.AfterFunc(3*time.Second, func() {
-		log.Warn("the store does not answer yet, trying on: is the host that carries it up?", "url", c.URL)
+		log.Warn("the store does not answer yet, trying on: is whoever carries it up?", "url", c.URL)
 	})
 	defer remark.Stop()
 	st, err := streams.Connect(ctx, c)

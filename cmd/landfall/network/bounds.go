@@ -59,7 +59,7 @@ var keys = []Key{
 	{Path: "store.listen", Kind: Address, Default: "127.0.0.1:4222", Doc: "the carrier's listener; beyond loopback it needs TLS"},
 	{Path: "store.storage", Kind: Choice, Choices: []string{"file", "memory"}, Default: "file", Doc: "memory forgets on restart"},
 	{Path: "store.replicas", Kind: Choice, Choices: []string{"1", "3"}, Default: "1", Doc: "copies of the log"},
-	{Path: "store.durability", Kind: Choice, Choices: []string{"always", "grouped", "lazy"}, Default: "always", Doc: "when an acknowledged fact is on the disk: always, before, each by itself; grouped, before, together with others; lazy, within minutes"},
+	{Path: "store.durability", Kind: Choice, Choices: []string{"always", "grouped", "lazy"}, Default: "always", Doc: "when an acknowledged fact is on the disk: always, before, each by itself; grouped, before, together with others; lazy, within minutes; external: whether servers that are lazy are refused or accepted"},
 	{Path: "store.dir", Kind: Path, Default: "./landfall-data", Doc: "directory of the embedded store"},
 	{Path: "store.maxBytes", Kind: Int, Min: 0, Max: 1 << 50, Default: "0", Unit: "bytes", Doc: "size of the store; 0: sized from the machine"},
 	{Path: "store.retention", Kind: Length, Min: 60, Max: 3660 * day, Default: "720h", Doc: "how long a transfer can be replayed"},

@@ -15,7 +15,7 @@ type judge struct {
 }
 
 func (j *judge) fault(code, key, format string, args ...any) {
-	j.faults = append(j.faults, j.at(code, key, format, args...))
+	j.faults = append(j.faults, j.At(code, key, format, args...))
 }
 
 // rules find the keys that are each right and cannot both hold. They are asked in turn.

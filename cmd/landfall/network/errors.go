@@ -20,6 +20,8 @@ const (
 	CodeIDConflict    = "ID_CONFLICT"         // two sources name different hosts
 	CodeUnknownHost   = "UNKNOWN_HOST"        // an id that the file does not list
 	CodeStoreAlone    = "STORE_ALONE"         // a store of its own for a process that needs others
+	CodeStoreOpen     = "STORE_OPEN"          // a store on other machines that lets in anybody
+	CodeStoreLazy     = "STORE_LAZY"          // a store that loses in a power cut what it acknowledged
 	CodeSecretMissing = "SECRET_MISSING"
 	CodeSecretBad     = "SECRET_NOT_BASE64"
 	CodeSecretShort   = "SECRET_SHORT"

@@ -71,10 +71,10 @@ func (n *Network) self(servers, proxies []claim) (Self, error) {
 		return Self{}, err
 	}
 	if s.ProxyID != "" && !s.Proxy.IsEdge() && !s.Proxy.IsRelay() {
-		return Self{}, n.at(CodeIDConflict, "hosts."+s.ProxyID, "%s names it as a proxy, but it lists no edges; allowed: edges, or %s", proxies[0].source, EnvServerID)
+		return Self{}, n.At(CodeIDConflict, "hosts."+s.ProxyID, "%s names it as a proxy, but it lists no edges; allowed: edges, or %s", proxies[0].source, EnvServerID)
 	}
 	if s.ServerID != "" && s.Server.IsEdge() && !s.Server.IsBackend() {
-		return Self{}, n.at(CodeIDConflict, "hosts."+s.ServerID, "%s names it as a backend, but it only lists edges; allowed: rcon or regions, or %s", servers[0].source, EnvProxyID)
+		return Self{}, n.At(CodeIDConflict, "hosts."+s.ServerID, "%s names it as a backend, but it only lists edges; allowed: rcon or regions, or %s", servers[0].source, EnvProxyID)
 	}
 	return n.withStore(s)
 }
@@ -120,7 +120,7 @@ func (n *Network) withStore(s Self) (Self, error) {
 		return s, nil
 	}
 	if !s.IsBackend() || !s.IsProxy() {
-		return Self{}, n.at(CodeStoreAlone, "store.carrier", "STORE_ALONE: empty, so this process would open a store nobody else sees, and it is %s only; allowed: the id of the host that carries the store for all (with store.url), or one process that is both proxy and backend", s.role())
+		return Self{}, n.At(CodeStoreAlone, "store.carrier", "STORE_ALONE: empty, so this process would open a store nobody else sees, and it is %s only; allowed: the id of the host that carries the store for all (with store.url), or one process that is both proxy and backend", s.role())
 	}
 	s.Carrier = true
 	return s, nil

@@ -296,6 +296,17 @@ func isStoreURLs(s string) bool {
 	return true
 }
 
+// OnThisMachine tells whether only this machine can reach the store.
+func (s Store) OnThisMachine() bool {
+	for part := range strings.SplitSeq(s.URL, ",") {
+		u, err := url.Parse(strings.TrimSpace(part))
+		if err != nil || !isLoopback(u.Host) {
+			return false
+		}
+	}
+	return true
+}
+
 func isPolicy(s string) bool {
 	if id, fixed := strings.CutPrefix(s, "fixed:"); fixed {
 		return idForm.MatchString(id)

@@ -213,8 +213,8 @@ func (n *Network) File(path string) string {
 	return filepath.Join(filepath.Dir(n.file), path)
 }
 
-// at makes an Error for a key, with its line, or that of the nearest map around it which the file has.
-func (n *Network) at(code, key, format string, args ...any) *Error {
+// At makes an Error for a key, with its line, or that of the nearest map around it which the file has.
+func (n *Network) At(code, key, format string, args ...any) *Error {
 	return &Error{File: n.file, Line: n.LineOf(key), Key: key, Msg: fmt.Sprintf(format, args...), Code: code}
 }
 
