@@ -14,13 +14,12 @@ import (
 	"github.com/landfall/landfall/events"
 	"github.com/landfall/landfall/projections"
 	"github.com/landfall/landfall/streams"
-	"github.com/landfall/landfall/streams/embedded"
 )
 
 // witness reads the log of a running network from outside, as `tail` and `replay` do.
 type witness struct {
 	*projections.View
-	store *embedded.Opened
+	store *reader
 
 	mu       sync.Mutex
 	facts    []events.Event // of transfers, in order
@@ -32,12 +31,18 @@ type witness struct {
 // watchLog opens the store of a directory that a host has open.
 func watchLog(t *testing.T, dir string, keys *events.Keyring) *witness {
 	t.Helper()
-	store, err := embedded.OpenDir(t.Context(), embedded.Config{Dir: dir})
+	return watchStore(t, source{dir: dir}, keys)
+}
+
+// watchStore opens a store that a host has open.
+func watchStore(t *testing.T, at source, keys *events.Keyring) *witness {
+	t.Helper()
+	store, err := at.open(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !store.Shared() {
-		t.Fatalf("store %s: no host has it open", dir)
+	if !store.shared {
+		t.Fatalf("store %s: no host has it open", at)
 	}
 	w := &witness{store: store, grown: make(chan struct{})}
 	w.View = projections.NewView(projections.Config{
@@ -51,7 +56,7 @@ func watchLog(t *testing.T, dir string, keys *events.Keyring) *witness {
 	t.Cleanup(func() {
 		cancel()
 		if err := group.Wait(); !errors.Is(err, context.Canceled) {
-			t.Errorf("the witness of %s: %v", dir, err)
+			t.Errorf("the witness of %s: %v", at, err)
 		}
 		if err := store.Close(); err != nil {
 			t.Error(err)
@@ -174,6 +179,13 @@ func (w *witness) ended(t *testing.T, name string) projections.Transfer {
 		return true
 	})
 	return out
+}
+
+// seen are all facts so far, as they came.
+func (w *witness) seen() []events.Event {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.facts)
 }
 
 // factsOf are all facts about a player, in order.

@@ -23,7 +23,8 @@ const domain = "play.example.test"
 type testNetwork struct {
 	binary string
 	dir    string
-	secret string
+	secret string // as the hosts' environment has it
+	key    []byte
 	keys   *events.Keyring
 	hosts  map[string]*process
 	*witness
@@ -50,7 +51,7 @@ func newTestNetwork(t *testing.T, binary, config string) *testNetwork {
 		t.Fatal(err)
 	}
 	n := &testNetwork{
-		binary: binary, dir: t.TempDir(), secret: base64.StdEncoding.EncodeToString(secret),
+		binary: binary, dir: t.TempDir(), secret: base64.StdEncoding.EncodeToString(secret), key: secret,
 		keys: events.NewKeyring(key), hosts: map[string]*process{},
 	}
 	n.write(t, "network.yml", testNetworkHead+config)
@@ -83,10 +84,16 @@ func (n *testNetwork) host(t *testing.T, id string) *process {
 	return launch(t, "host "+id, n.dir, []string{"RTP_NET_SECRET=" + n.secret}, terminate(t), n.binary, "up", "--id", id)
 }
 
+// landfall is what a verb prints for an operator of the network.
+func (n *testNetwork) landfall(t *testing.T, args ...string) string {
+	t.Helper()
+	return output(t, n.dir, "env", append([]string{"RTP_NET_SECRET=" + n.secret, n.binary}, args...)...)
+}
+
 // replay is what `landfall replay` tells about a player.
 func (n *testNetwork) replay(t *testing.T, name string) string {
 	t.Helper()
-	return output(t, n.dir, n.binary, "replay", "player", events.OfflinePlayer(name).String(), "--store", "landfall-data", "--config", "network.yml")
+	return n.landfall(t, "replay", "player", events.OfflinePlayer(name).String(), "--store", "landfall-data", "--config", "network.yml")
 }
 
 var ports struct {

@@ -149,6 +149,18 @@ func (p *process) says(t *testing.T, words ...string) {
 	})
 }
 
+// saying are the lines so far that hold all words.
+func (p *process) saying(words ...string) (found []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, line := range p.lines {
+		if containsAll(line, words) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
 func containsAll(line string, words []string) bool {
 	for _, w := range words {
 		if !strings.Contains(line, w) {

@@ -20,12 +20,19 @@ class Bot {
     this.transferred = null // { host, port } of a transfer that was not followed yet
   }
 
-  // options: host, port, version, dial (address to dial in place of host), dialPort, intent, claimed (UUID), username (else the
-  // bot's name), and what set() takes.
+  // options: host, port, version, dial (address to dial in place of host), dialPort, from (own address of this machine), intent,
+  // claimed (UUID), username (else the bot's name), again (ms after which it dials anew when it lost its connection), and what
+  // set() takes.
   connect (options) {
     if (this.client) throw new Error(`${this.name} is connected already`)
     this.options = { follow: true, ...options }
     this.texts = new Texts(options.version)
+    this.start()
+  }
+
+  // Dials what connect() named.
+  start () {
+    const options = this.options
     this.cookies = new Map()
     this.open({ host: options.host, port: options.port, intent: options.intent ?? INTENT_LOGIN, via: endpoint(options, options.port) })
   }
@@ -52,6 +59,7 @@ class Bot {
   }
 
   quit () {
+    this.options = { ...this.options, again: 0 }
     if (this.client) this.client.end()
   }
 
@@ -65,7 +73,7 @@ class Bot {
     const client = mc.createClient({
       host: via.host,
       port: via.port,
-      connect: self => self.setSocket(net.connect(via.port, via.host)), // never a look-up of SRV records
+      connect: self => self.setSocket(net.connect({ port: via.port, host: via.host, localAddress: this.options.from })), // never a look-up of SRV records
       fakeHost: host,
       username: this.options.username ?? this.name,
       version: this.options.version,
@@ -113,6 +121,7 @@ class Bot {
     this.client = null
     if (this.leaving === 'transfer' && this.options.follow !== false) return this.follow(this.options)
     this.report('end', { reason: this.leaving ?? reason })
+    if (this.leaving !== 'transfer' && this.options.again) setTimeout(() => this.client || this.start(), this.options.again)
   }
 
   // Where to dial after a transfer: an explicit HOST:PORT, the transfer's host at another port, or the transfer's own address.
