@@ -39,6 +39,7 @@ type Config struct {
 	LegacyWait     time.Duration // for the bytes after a leading 0xFE; 300 ms
 	RouteTimeout   time.Duration // all Route calls and dials of one login; 20 s (clients wait 30 s)
 	DialTimeout    time.Duration // one dial; 2 s
+	AnswerTimeout  time.Duration // from the login passed on to the first byte of the answer; 8 s
 	HalfCloseGrace time.Duration // for one direction after the other ended; 5 s
 
 	Redials      int // how often Route is asked again after a failed dial; 3
@@ -71,7 +72,7 @@ func (c Config) Validate() error {
 	default:
 		return fmt.Errorf("edge: identity %q is unknown; allowed are %s and %s", c.Identity, Online, Offline)
 	}
-	for _, d := range []time.Duration{c.OpeningTimeout, c.LegacyWait, c.RouteTimeout, c.DialTimeout, c.HalfCloseGrace} {
+	for _, d := range []time.Duration{c.OpeningTimeout, c.LegacyWait, c.RouteTimeout, c.DialTimeout, c.AnswerTimeout, c.HalfCloseGrace} {
 		if d < 0 {
 			return fmt.Errorf("edge: a negative time-out (%v) is not allowed", d)
 		}
@@ -106,6 +107,7 @@ func (c Config) withDefaults() Config {
 	c.LegacyWait = or(c.LegacyWait, 300*time.Millisecond)
 	c.RouteTimeout = or(c.RouteTimeout, 20*time.Second)
 	c.DialTimeout = or(c.DialTimeout, 2*time.Second)
+	c.AnswerTimeout = or(c.AnswerTimeout, 8*time.Second)
 	c.HalfCloseGrace = or(c.HalfCloseGrace, 5*time.Second)
 	c.Redials = or(c.Redials, 3)
 	c.PendingPerIP = or(c.PendingPerIP, 64)

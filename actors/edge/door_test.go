@@ -29,6 +29,7 @@ func letIn(t *testing.T, s *running, b *backend) (near, far *player) {
 	sent := near.login(t, "play.example.net", 2)
 	far = b.accept()
 	far.got(t, sent)
+	far.answers(t, near)
 	return near, far
 }
 

@@ -236,6 +236,13 @@ func (p *player) got(t testing.TB, want []byte) {
 	}
 }
 
+// answers lets a backend say its first word, which the player reads: from then on they are one.
+func (p *player) answers(t testing.TB, near *player) {
+	t.Helper()
+	p.send(t, []byte("welcome"))
+	near.got(t, []byte("welcome"))
+}
+
 // deadAddress is a port nobody listens on.
 func deadAddress(t testing.TB) string {
 	t.Helper()

@@ -12,13 +12,14 @@ type Router interface {
 	// Route says where the login goes. It may block, for instance while a token
 	// is not known yet; ctx ends when the client leaves, the edge stops, the
 	// connection is cut by Disconnect, or Config.RouteTimeout is over, and the
-	// answer is then ignored. When the previous answer could not be dialled,
-	// Route is called again for the same connection with that server appended
+	// answer is then ignored. When the previous answer could not be dialled, or
+	// accepted and did not answer the login, Route is called again for the same connection with that server appended
 	// to Arrival.Failed: the next attempt in the held login.
 	Route(ctx context.Context, a Arrival) Decision
 	// Status is what the server list shows. It must not block.
 	Status() Status
-	// Opened says that a backend accepted the connection. It is called before
+	// Opened says that a backend accepted the connection, which may still come to
+	// nothing: then Closed follows, and Route again. It is called before
 	// the backend sees the first byte, so before the backend can announce the
 	// join, and must not block.
 	Opened(c Connection)
@@ -55,8 +56,8 @@ type Arrival struct {
 	// Remote is the client's address, from the PROXY header of a trusted peer
 	// where there was one.
 	Remote netip.AddrPort
-	// Failed lists, in order, the server ids that could not be dialled in this
-	// login.
+	// Failed lists, in order, the server ids that could not be dialled, or did not
+	// answer, in this login.
 	Failed []string
 }
 
@@ -94,6 +95,7 @@ type Connection struct {
 // Why a spliced connection ended.
 const (
 	ClosedByClient  = "CLIENT_CLOSED"
+	ClosedSilent    = "BACKEND_SILENT" // it accepted, and did not answer the login
 	ClosedByBackend = "BACKEND_CLOSED"
 	ClosedByUs      = "DISCONNECTED"
 	ClosedByStop    = "EDGE_STOPPING"

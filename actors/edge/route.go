@@ -17,12 +17,12 @@ func (c *client) login(ctx context.Context, g greeting) {
 		return
 	}
 	a := c.arrival(g)
-	backend, d, err := c.findBackend(ctx, a)
+	l, d, err := c.findBackend(ctx, a, g)
 	if err != nil {
 		c.refuse(a, d, err)
 		return
 	}
-	c.play(ctx, a, d, g, backend)
+	c.play(ctx, l)
 }
 
 func (c *client) arrival(g greeting) Arrival {
@@ -44,16 +44,27 @@ func (c *client) arrival(g greeting) Arrival {
 // Why a login ends without a backend, beside errStopping, errCut and errClientLeft.
 var (
 	errRefused     = errors.New("refused by the router")
-	errUnreachable = errors.New("no chosen server could be dialled")
+	errUnreachable = errors.New("no chosen server could be dialled, or answered")
 	errSlow        = errors.New("no server answered in time")
 )
 
-// findBackend asks the router and dials, again and again, while the client waits.
-func (c *client) findBackend(ctx context.Context, a Arrival) (*net.TCPConn, Decision, error) {
+// link is a connection to a backend that has begun to answer a login.
+type link struct {
+	*net.TCPConn
+
+	known Connection // as the router was told
+	first []byte     // of the answer
+	ahead int        // how many bytes behind the greeting it has been sent
+}
+
+// findBackend asks the router and connects, again and again, while the client waits.
+func (c *client) findBackend(ctx context.Context, a Arrival, g greeting) (*link, Decision, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	ctx, stopTimer := context.WithTimeoutCause(ctx, c.s.cfg.RouteTimeout, errSlow)
 	defer stopTimer()
+	ahead, _ := c.r.Peek(c.r.Buffered())
+	ahead = slices.Clone(ahead) // who watches the client may move it
 	stopWatching := c.watch(func() { cancel(errClientLeft) })
 	defer stopWatching()
 	for {
@@ -64,9 +75,10 @@ func (c *client) findBackend(ctx context.Context, a Arrival) (*net.TCPConn, Deci
 		if d.Server == "" {
 			return nil, d, errRefused
 		}
-		backend, err := c.dial(ctx, d)
+		l, err := c.connect(ctx, a, d, append(c.preamble(d, g), ahead...))
 		if err == nil {
-			return backend, d, nil
+			l.ahead = len(ahead)
+			return l, d, nil
 		}
 		if ctx.Err() != nil {
 			return nil, d, reasonOf(ctx)
@@ -86,6 +98,47 @@ func reasonOf(ctx context.Context) error {
 		return err
 	}
 	return errStopping
+}
+
+// connect dials a backend, passes the login on, and waits for the first words of the answer: who
+// accepts and then says nothing (a forwarder in front of a dead server, a server that hangs) is no
+// better than who does not accept, and the client, who has heard nothing yet, can go elsewhere.
+func (c *client) connect(ctx context.Context, a Arrival, d Decision, login []byte) (*link, error) {
+	conn, err := c.dial(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	l := &link{TCPConn: conn, known: Connection{
+		ConnID: a.ConnID, Name: a.Name, Player: a.Player, Server: d.Server,
+		Protocol: a.Protocol, Host: a.Host, Remote: a.Remote, Dialled: c.dialled,
+	}}
+	c.s.cfg.Router.Opened(l.known)
+	l.first, err = c.firstWords(ctx, conn, login)
+	if err != nil {
+		conn.Close()
+		c.s.cfg.Router.Closed(l.known, ClosedSilent)
+		return nil, fmt.Errorf("login at server %s (%s): %w", d.Server, d.Address, err)
+	}
+	return l, nil
+}
+
+// firstWords sends the login and gives what comes first in return.
+func (c *client) firstWords(ctx context.Context, conn *net.TCPConn, login []byte) ([]byte, error) {
+	e := &endable{Conn: conn}
+	release := onDone(ctx, e.end)
+	defer release()
+	if err := e.SetDeadline(time.Now().Add(c.s.cfg.AnswerTimeout)); err != nil {
+		return nil, err
+	}
+	if _, err := conn.Write(login); err != nil {
+		return nil, fmt.Errorf("not taken: %w", err)
+	}
+	first := make([]byte, 4096)
+	n, err := conn.Read(first)
+	if n == 0 {
+		return nil, fmt.Errorf("accepted, and not a word: %w", err)
+	}
+	return first[:n], e.SetDeadline(time.Time{})
 }
 
 func (c *client) dial(ctx context.Context, d Decision) (*net.TCPConn, error) {

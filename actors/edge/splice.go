@@ -10,33 +10,39 @@ import (
 	"time"
 )
 
-// play splices the client to backend, which it owns, until both directions ended.
-func (c *client) play(ctx context.Context, a Arrival, d Decision, g greeting, backend *net.TCPConn) {
-	defer backend.Close()
-	conn := Connection{
-		ConnID: a.ConnID, Name: a.Name, Player: a.Player, Server: d.Server,
-		Protocol: a.Protocol, Host: a.Host, Remote: a.Remote, Dialled: c.dialled,
-	}
+// play splices the client to a backend that has begun to answer, and which it owns, until both
+// directions ended.
+func (c *client) play(ctx context.Context, l *link) {
+	defer l.Close()
 	c.leave()
 	c.s.counts.spliced.Add(1)
-	c.s.cfg.Router.Opened(conn)
-	c.s.log.Info("connected", "conn", c.id, "name", a.Name, "server", d.Server, "protocol", a.Protocol, "intent", a.Intent)
+	c.s.log.Info("connected", "conn", c.id, "name", l.known.Name, "server", l.known.Server, "protocol", l.known.Protocol)
 
-	reason := ClosedByBackend
-	unreachable := c.s.texts.Load().Unreachable
-	if _, err := backend.Write(c.preamble(d, g)); err == nil {
-		reason = splice(ctx, c.conn, backend, appendDisconnect(nil, unreachable), c.s.cfg.HalfCloseGrace)
-	} else {
-		c.kick(unreachable)
+	reason := c.pass(l)
+	if reason == "" {
+		reason = splice(ctx, c.conn, l.TCPConn, c.s.cfg.HalfCloseGrace)
 	}
 
 	c.s.counts.spliced.Add(-1)
-	c.s.cfg.Router.Closed(conn, reason)
-	c.s.log.Info("disconnected", "conn", c.id, "name", a.Name, "server", d.Server, "reason", reason)
+	c.s.cfg.Router.Closed(l.known, reason)
+	c.s.log.Info("disconnected", "conn", c.id, "name", l.known.Name, "server", l.known.Server, "reason", reason)
 }
 
-// preamble is all that came from the client so far, untouched but for the intent, and
-// what a backend wants before it.
+// pass hands over what was read before the splice. It gives the reason for an end, or "".
+func (c *client) pass(l *link) string {
+	ahead, _ := c.r.Peek(c.r.Buffered())
+	if _, err := l.Write(ahead[l.ahead:]); err != nil {
+		_, _ = c.conn.Write(l.first) // its last words, if the client is still there
+		return ClosedByBackend
+	}
+	if _, err := c.conn.Write(l.first); err != nil {
+		return ClosedByClient
+	}
+	return ""
+}
+
+// preamble is how a client's login begins, untouched but for the intent, and what a backend
+// wants before it.
 func (c *client) preamble(d Decision, g greeting) []byte {
 	var b []byte
 	if d.ProxyV2 {
@@ -46,17 +52,13 @@ func (c *client) preamble(d Decision, g greeting) []byte {
 	if d.RewriteIntent && g.hello.intent == intentTransfer {
 		hello = g.hello.withIntent(g.helloFrame, intentLogin)
 	}
-	b = append(append(b, hello...), g.startFrame.raw...)
-	ahead, _ := c.r.Peek(c.r.Buffered())
-	return append(b, ahead...)
+	return append(append(b, hello...), g.startFrame.raw...)
 }
 
 // splice copies both ways between the raw sockets, in the kernel where the system can,
 // and returns why it ended. When one direction ends, the other socket's write side is
-// closed, so its last bytes still arrive, and the rest gets grace. A backend that ends
-// without a single byte (a forwarder in front of a dead server accepts and closes) lets
-// the client read unanswered instead.
-func splice(ctx context.Context, client, backend *net.TCPConn, unanswered []byte, grace time.Duration) (reason string) {
+// closed, so its last bytes still arrive, and the rest gets grace.
+func splice(ctx context.Context, client, backend *net.TCPConn, grace time.Duration) (reason string) {
 	l := &leash{conns: []*net.TCPConn{client, backend}}
 	release := onDone(ctx, func() { l.shorten(past) })
 	defer release()
@@ -75,10 +77,7 @@ func splice(ctx context.Context, client, backend *net.TCPConn, unanswered []byte
 		// input would reset the connection and drop it, so read on.
 		_, _ = io.Copy(io.Discard, client)
 	})
-	n, err := io.Copy(client, backend)
-	if n == 0 && ctx.Err() == nil {
-		_, _ = client.Write(unanswered) // fails when the client left first
-	}
+	_, err := io.Copy(client, backend)
 	end(client, culprit(err, ClosedByBackend, ClosedByClient))
 	up.Wait()
 	return ended(ctx, reason)

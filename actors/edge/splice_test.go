@@ -80,24 +80,6 @@ func TestTokenHostAndRewrittenIntent(t *testing.T) {
 	}
 }
 
-func TestBackendThatClosesWithoutAWord(t *testing.T) {
-	b := newBackend(t)
-	router := always(b.to())
-	s := run(t, Config{Router: router})
-	p := connect(t, s)
-	sent := p.login(t, "a", intentLogin)
-	server := b.accept()
-	server.got(t, sent)
-	server.Close()
-	if got := p.kicked(t); got != "That server is not reachable, try again" {
-		t.Fatalf("text %q", got)
-	}
-	p.Close()
-	if c := next(t, "closed", router.closed); c.reason != ClosedByBackend {
-		t.Fatalf("closed %+v", c)
-	}
-}
-
 // The backend's last words (a kick) arrive although the client was still sending and
 // the backend is gone.
 func TestHalfCloseDeliversTheLastKick(t *testing.T) {
@@ -130,6 +112,7 @@ func TestHalfCloseIsPassedOn(t *testing.T) {
 	sent := p.login(t, "a", intentLogin)
 	server := b.accept()
 	server.got(t, sent)
+	server.answers(t, p)
 	p.CloseWrite()
 	server.ended(t) // sees the end, and can still answer
 	server.send(t, []byte("bye"))
@@ -167,6 +150,7 @@ func TestDisconnectAndStopEndSpliced(t *testing.T) {
 		sent := p.login(t, "a", intentLogin)
 		server := b.accept()
 		server.got(t, sent)
+		server.answers(t, p)
 		id := next(t, "opened", router.opened).ConnID
 		if reason == ClosedByUs {
 			s.Disconnect(id)
