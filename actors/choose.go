@@ -148,6 +148,9 @@ func (r *ranking) admit(q *question, p *policy, b *projections.Backend) events.C
 		}
 		if kept == 0 && !q.fresh {
 			code = events.NoneKept
+			if b.MaxPlayers > 0 && b.Players+b.Outstanding >= b.MaxPlayers {
+				code = events.Full // coordinates it may have, but no seat
+			}
 			continue
 		}
 		if q.turn != nil {

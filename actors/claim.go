@@ -91,7 +91,7 @@ func unmoved(code events.Code) bool {
 // takes to hear it: often both are lost together, and then nobody else knows.
 func (d *Dispatcher) moveRefused(ctx context.Context, s Standing, by Timing, q events.MoveAsk, answer events.Answer) bool {
 	t := *s.Active
-	r := d.runs.get(t.ID, by, d.view.Fleet())
+	r := d.runs.get(t.ID, by, d.view.Fleet(), d.Now())
 	r.refusal = string(answer.Code)
 	if answer.Detail != "" {
 		r.refusal += ": " + answer.Detail

@@ -2,6 +2,8 @@ package actors
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	"github.com/landfall/landfall/events"
 	"github.com/landfall/landfall/projections"
@@ -26,7 +28,7 @@ func (d *Dispatcher) dispatch(ctx context.Context, s Standing, by Timing) bool {
 	if x := d.runs.refused(t.ID); x.count >= by.MaxRetries {
 		return d.finish(ctx, s, Fail{Transfer: t.ID, Code: events.MoveRefused, Detail: x.text, In: openPhases})
 	}
-	r := d.runs.get(t.ID, by, d.view.Fleet())
+	r := d.runs.get(t.ID, by, d.view.Fleet(), d.Now())
 	if r.attempts >= r.timing.MaxRetries {
 		return d.afterRetries(ctx, s, r)
 	}
@@ -38,11 +40,33 @@ func (d *Dispatcher) dispatch(ctx context.Context, s Standing, by Timing) bool {
 	if !ok {
 		return false
 	}
-	if won {
+	switch {
+	case won:
 		d.line.leave(t.ID)
 		return true
+	case d.tooEarly(t, r, decision):
+		return false
 	}
 	return d.nobody(ctx, s, decision)
+}
+
+// earlyPause is how long a dispatch waits for the heartbeats of servers that it has not seen yet.
+const earlyPause = 250 * time.Millisecond
+
+// tooEarly tells that nobody was found because this process has only just begun to see: servers
+// that are there have had no time to beat. The transfer is dispatched again shortly.
+func (d *Dispatcher) tooEarly(t projections.Transfer, r *run, decision events.Decision) bool {
+	unseen := slices.ContainsFunc(decision.Filtered, func(f events.Filtered) bool { return f.Code == events.Stale })
+	if !unseen || d.Now().Sub(d.view.Fleet().Since) > r.timing.Stale {
+		return false
+	}
+	d.runs.end(t.ID)
+	d.background(func(ctx context.Context) {
+		if sleep(ctx, earlyPause) {
+			d.work.add(t.Player)
+		}
+	})
+	return true
 }
 
 // killed keeps a transfer's place while transfers are switched off; who does not wait ends.
@@ -63,6 +87,9 @@ func (d *Dispatcher) dispatchBypass(ctx context.Context, s Standing, r *run) boo
 	won, decision, ok := d.reserveBest(ctx, s, r, false)
 	if !ok || won {
 		return ok
+	}
+	if d.tooEarly(t, r, decision) {
+		return false
 	}
 	d.runs.end(t.ID)
 	return d.finish(ctx, s, Fail{Transfer: t.ID, Code: whyNobody(decision), Decision: &decision, In: openPhases})
@@ -134,22 +161,34 @@ func (d *Dispatcher) question(s Standing, r *run, inLogin bool) question {
 		paused: func(server events.HostID, region string) bool { return s.Controls.Pauses(server, region, waits) },
 		wish:   s.Active.Request.Wish, protocol: s.Session.Protocol, home: s.Session.Server, last: lastPlace(s.Done),
 		exclude: d.runs.excluded(r, d.Now()), drained: s.Controls.IsDrained, pledged: d.view.Pledged,
-		memories: &d.memories, policy: *d.policy.Load(), turn: r.turn, fresh: r.fresh, now: d.Now(), stale: r.timing.Stale,
+		memories: &d.memories, policy: *d.policy.Load(), turn: r.turn, fresh: r.fresh, now: r.began, stale: r.timing.Stale,
 	}
 }
 
 // reserveBest asks destinations in the order of their rank until one promises and the
-// promise stands in the log. ok is false when the transfer is no longer ours to serve.
+// promise stands in the log. ok is false when the transfer is no longer ours to serve: then
+// nobody is asked any more, and the dispatch is over.
 func (d *Dispatcher) reserveBest(ctx context.Context, s Standing, r *run, inLogin bool) (won bool, last events.Decision, ok bool) {
 	t := *s.Active
-	for ctx.Err() == nil {
+	defer func() {
+		if !ok {
+			d.runs.end(t.ID)
+		}
+	}()
+	asking, stop := d.whileSought(ctx, t)
+	defer stop()
+	for asking.Err() == nil && (inLogin || holds(d.standing(t.Player), d.Source)) {
 		ranked, decision := choose(d.question(s, r, inLogin), r.snapshot)
 		if len(ranked) == 0 || r.over(d.Now()) {
 			return false, decision, true
 		}
 		d.notePick(ranked[0].backend.Server)
 		asked := d.Now()
-		answer, sig, code := d.askReserve(ctx, t, r.timing, ranked[0])
+		answer, sig, code := d.askReserve(asking, t, r.timing, ranked[0])
+		if asking.Err() != nil {
+			d.takeBack(t, r.timing, ranked[0].backend.Server)
+			break
+		}
 		if code != events.Promised {
 			d.noteRefusal(r, ranked[0], answer, code)
 			continue
@@ -173,6 +212,40 @@ func (d *Dispatcher) reserveBest(ctx context.Context, s Standing, r *run, inLogi
 		return true, decision, true
 	}
 	return false, last, false
+}
+
+// whileSought gives a context that ends as soon as the log shows that a transfer looks for no place
+// any more: the player has taken the wish back, or has another one by now, and shall not wait for
+// the answer to this one. stop must be called.
+func (d *Dispatcher) whileSought(ctx context.Context, t projections.Transfer) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		d.wakeup.until(ctx, t.Player, func() bool {
+			now := d.view.Player(t.Player).Active
+			return now == nil || now.ID != t.ID || !inPhases(now.Phase, openPhases)
+		})
+		cancel()
+	}()
+	return ctx, func() {
+		cancel()
+		<-done
+	}
+}
+
+// takeBack gives back what a destination may have promised for a question that was given up, once
+// it has surely answered, if the transfer is over by then. Else somebody may go on with it.
+func (d *Dispatcher) takeBack(t projections.Transfer, by Timing, server events.HostID) {
+	attempt := t.Attempts + 1
+	d.background(func(ctx context.Context) {
+		if !sleep(ctx, by.AttemptTimeout) {
+			return
+		}
+		if now := d.view.Player(t.Player).Find(t.ID); now == nil || now.Phase.Terminal() && now.Attempts < attempt {
+			d.releasePromise(server, events.ReleaseAsk{Player: t.Player, Transfer: t.ID, Attempt: attempt, Reason: events.PlayerDetached})
+		}
+	})
 }
 
 // askReserve asks one destination for a coordinate.

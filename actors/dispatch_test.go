@@ -77,7 +77,7 @@ func dispatching(t *testing.T, body func(t *testing.T, ctx context.Context, s *s
 // best reserves for the player's transfer as the dispatcher does.
 func (s *seer) best(ctx context.Context) (won, ok bool) {
 	st := s.standing(steve)
-	won, _, ok = s.reserveBest(ctx, st, s.runs.get(first, *s.timing.Load(), s.view.Fleet()), false)
+	won, _, ok = s.reserveBest(ctx, st, s.runs.get(first, *s.timing.Load(), s.view.Fleet(), s.Now()), false)
 	return won, ok
 }
 
@@ -177,13 +177,13 @@ func TestRunCooldown(t *testing.T) {
 			events.Paced: false, events.NoCoordinate: false, events.Full: false, events.NoAnswer: true, events.NotReady: true, events.Unsafe: true, events.WrongIncarnation: false,
 		} {
 			s.runs.init()
-			r := s.runs.get(first, *s.timing.Load(), s.view.Fleet())
+			r := s.runs.get(first, *s.timing.Load(), s.view.Fleet(), s.Now())
 			s.noteRefusal(r, b, events.ReserveAnswer{}, code)
 			if got := s.runs.excluded(r, s.Now())["b"]; got != code {
 				t.Errorf("%s: excluded as %q in its own dispatch", code, got)
 			}
 			s.runs.end(first)
-			next := s.runs.get(first, *s.timing.Load(), s.view.Fleet())
+			next := s.runs.get(first, *s.timing.Load(), s.view.Fleet(), s.Now())
 			if got := s.runs.excluded(next, s.Now())["b"]; (got == events.OnCooldown) != cools {
 				t.Errorf("%s: the next dispatch sees %q", code, got)
 			}

@@ -65,6 +65,7 @@ type Dispatcher struct {
 	open     openness
 	conns    connections
 	accounts oncePerLife // servers that name players by other accounts
+	stalls   stalls      // logins that servers took no notice of
 	runs     runs
 	count    counters
 

@@ -77,7 +77,7 @@ func speaks(low, high, protocol int) bool {
 func (d *Dispatcher) endHopeless(ctx context.Context, s Standing, code events.Code, by Timing) bool {
 	t := *s.Active
 	d.line.leave(t.ID)
-	_, decision := choose(d.question(s, &run{timing: by}, false), d.view.Fleet())
+	_, decision := choose(d.question(s, &run{began: d.Now(), timing: by}, false), d.view.Fleet())
 	return d.finish(ctx, s, Fail{Transfer: t.ID, Code: code, Decision: &decision, In: openPhases})
 }
 

@@ -36,6 +36,7 @@ func edgeAddress(t events.Token, domain string, port int) string {
 // hold the login (up to LoginHold) for a token that the log does not show yet, and when the
 // destination could not be dialled it makes the next attempt itself.
 func (d *Dispatcher) Route(ctx context.Context, l Login) Route {
+	d.noteFailed(l)
 	if !d.view.Ready() {
 		return d.routeBlind(l)
 	}
@@ -155,7 +156,7 @@ func (d *Dispatcher) nextInLogin(ctx context.Context, l Login, s Standing) Route
 	if s.Active == nil || !inPhases(s.Active.Phase, openPhases) {
 		return d.routePlain(l)
 	}
-	r := d.runs.get(s.Active.ID, *d.timing.Load(), d.view.Fleet())
+	r := d.runs.get(s.Active.ID, *d.timing.Load(), d.view.Fleet(), d.Now())
 	r.turn, r.fresh = nil, false // it was this player's turn once
 	for _, id := range l.Failed {
 		r.exclude[id] = events.Unreachable
@@ -182,7 +183,7 @@ func (d *Dispatcher) routePlain(l Login) Route {
 	for _, id := range l.Failed {
 		q.exclude[id] = events.Unreachable
 	}
-	able := forJoin(q, f)
+	able := restedFirst(forJoin(q, f), d.runs.excluded(&run{}, d.Now()))
 	if s, ok := d.view.Session(l.Player); ok {
 		for _, b := range able {
 			if b.Server == s.Server {
@@ -194,6 +195,15 @@ func (d *Dispatcher) routePlain(l Login) Route {
 		return Route{Server: able[0].Server, Address: able[0].Advertise}
 	}
 	return Route{Message: "login.none", Code: events.NoCandidate}
+}
+
+// restedFirst leaves out the servers that cool down, unless there are no others.
+func restedFirst(able []*projections.Backend, cooling map[events.HostID]events.Code) []*projections.Backend {
+	rested := slices.DeleteFunc(slices.Clone(able), func(b *projections.Backend) bool { return cooling[b.Server] != "" })
+	if len(rested) == 0 {
+		return able
+	}
+	return rested
 }
 
 // routeBlind sends a login somewhere while the log is out of sight: where the player was

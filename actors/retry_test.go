@@ -103,7 +103,7 @@ func TestRetryChain(t *testing.T) {
 // TestRetriesEnd: after maxRetries reservations that came to nothing a dispatch asks nobody any more.
 func TestRetriesEnd(t *testing.T) {
 	dispatching(t, func(t *testing.T, ctx context.Context, s *seer, q *quay) {
-		r := s.runs.get(first, *s.timing.Load(), s.view.Fleet())
+		r := s.runs.get(first, *s.timing.Load(), s.view.Fleet(), s.Now())
 		r.attempts = s.timing.Load().MaxRetries
 		s.dispatch(ctx, s.standing(steve), *s.timing.Load())
 		if q.asked != 0 {

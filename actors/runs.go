@@ -27,6 +27,7 @@ type refusal struct {
 
 // run is one dispatch: up to MaxRetries attempts by one timing on one snapshot.
 type run struct {
+	began    time.Time // when the snapshot was taken: how old a heartbeat is counts from then
 	timing   Timing
 	snapshot *projections.Fleet
 	attempts int
@@ -58,14 +59,18 @@ func (r *runs) refused(id events.TransferID) refusal {
 	return r.refusals[id]
 }
 
-// get gives the dispatch under way for a transfer, or begins one.
-func (r *runs) get(id events.TransferID, by Timing, snapshot *projections.Fleet) *run {
+// get gives the dispatch under way for a transfer, or begins one. One that goes on after so long
+// that its snapshot says nothing any more takes a fresh one.
+func (r *runs) get(id events.TransferID, by Timing, snapshot *projections.Fleet, now time.Time) *run {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	x, ok := r.byID[id]
 	if !ok {
-		x = &run{timing: by, snapshot: snapshot, exclude: map[events.HostID]events.Code{}}
+		x = &run{began: now, timing: by, snapshot: snapshot, exclude: map[events.HostID]events.Code{}}
 		r.byID[id] = x
+	}
+	if now.Sub(x.began) > x.timing.Stale {
+		x.began, x.snapshot = now, snapshot
 	}
 	return x
 }

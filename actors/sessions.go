@@ -167,6 +167,7 @@ func (d *Dispatcher) openSession(ctx context.Context, h *held) {
 		d.conns.unmatch(h)
 		return
 	}
+	d.stalls.joined(h.Server)
 	d.tellMissed(h.player)
 }
 

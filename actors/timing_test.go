@@ -37,11 +37,11 @@ func TestADispatchKeepsItsTiming(t *testing.T) {
 		if cooling := s.runs.excluded(&run{}, s.Now().Add(3*time.Second)); cooling["p"] != "" {
 			t.Error("p cools down for longer than the dispatch was told")
 		}
-		if again := s.runs.get(first, *s.timing.Load(), s.view.Fleet()); again.timing.TTL != 30*time.Second {
+		if again := s.runs.get(first, *s.timing.Load(), s.view.Fleet(), s.Now()); again.timing.TTL != 30*time.Second {
 			t.Errorf("the dispatch has another timing: %+v", again.timing)
 		}
 		s.runs.end(first)
-		if next := s.runs.get(first, *s.timing.Load(), s.view.Fleet()); next.timing.TTL != time.Minute || next.timing.MaxRetries != 1 {
+		if next := s.runs.get(first, *s.timing.Load(), s.view.Fleet(), s.Now()); next.timing.TTL != time.Minute || next.timing.MaxRetries != 1 {
 			t.Errorf("the next dispatch goes by %+v", next.timing)
 		}
 	})

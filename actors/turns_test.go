@@ -119,7 +119,7 @@ func TestTurnsFollowAnswers(t *testing.T) {
 		east, west := waiter(1, events.Wish{Region: "east"}, "e1", 0), waiter(2, events.Wish{Region: "west"}, "e1", 0)
 		refused := func(code events.Code, kept int) {
 			c := choice{backend: q.view.Fleet().Backend("b"), region: "east"}
-			q.noteRefusal(q.runs.get(first, *q.timing.Load(), q.view.Fleet()), c, events.ReserveAnswer{Kept: kept}, code)
+			q.noteRefusal(q.runs.get(first, *q.timing.Load(), q.view.Fleet(), q.Now()), c, events.ReserveAnswer{Kept: kept}, code)
 			q.runs.end(first)
 		}
 		again := func() { q.beat(t, "b", q.view.Fleet().Backend("b").Seq, region("east", 2), region("west", 2)) }
@@ -134,7 +134,7 @@ func TestTurnsFollowAnswers(t *testing.T) {
 		again()
 		old := q.view.Fleet().Backend("b")
 		again()
-		q.noteRefusal(q.runs.get(first, *q.timing.Load(), q.view.Fleet()), choice{backend: old, region: "east"}, events.ReserveAnswer{}, events.WrongIncarnation)
+		q.noteRefusal(q.runs.get(first, *q.timing.Load(), q.view.Fleet(), q.Now()), choice{backend: old, region: "east"}, events.ReserveAnswer{}, events.WrongIncarnation)
 		q.runs.end(first)
 		q.wants(t, "an answer about an older heartbeat", q.walk(east, west), true, true)
 		refused(events.NotReady, 2)

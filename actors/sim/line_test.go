@@ -147,6 +147,7 @@ func overtaken(list []grant) int {
 // asking is one request for a place, as its dispatcher saw it.
 type asking struct {
 	place       uint64
+	transfer    events.TransferID
 	from, until time.Time
 	granted     bool
 }
@@ -161,9 +162,14 @@ type recorder struct {
 }
 
 func (c *crowd) record(server events.HostID) *recorder {
+	return c.recordOf(server, crowdEdges...)
+}
+
+// recordOf writes down what some proxies ask.
+func (c *crowd) recordOf(server events.HostID, proxies ...events.HostID) *recorder {
 	r := &recorder{c: c, server: server}
 	hear := r.hear
-	for _, id := range crowdEdges {
+	for _, id := range proxies {
 		c.dispatchers[id].client.answered.Store(&hear)
 	}
 	return r
@@ -180,7 +186,7 @@ func (r *recorder) hear(asked time.Time, subject string, q, a events.Wire) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.asks = append(r.asks, asking{place: ask.Place, from: asked, until: time.Now(), granted: answer.Code == events.Promised})
+	r.asks = append(r.asks, asking{place: ask.Place, transfer: ask.Transfer, from: asked, until: time.Now(), granted: answer.Code == events.Promised})
 }
 
 func (r *recorder) of(place uint64) string {
