@@ -27,7 +27,8 @@ type DispatcherConfig struct {
 	// Line says how players wait; the zero value takes the shipped rules.
 	Line LineRules
 	// Kind is how players are held: KindEdge (they connect to us) or KindDirect (no front of
-	// ours; Local names the backend whose players this dispatcher holds).
+	// ours). Local names the backend beside this dispatcher, whose players it holds who did not
+	// come over a front of ours: mandatory with KindDirect, possible beside an edge.
 	Kind  events.SessionKind
 	Local events.HostID
 	// Domain and Port are where clients of an edge network reconnect: r-<token>.<Domain>:<Port>.
@@ -179,6 +180,7 @@ func (d *Dispatcher) runLoops(ctx context.Context) error {
 	g.Go(func() error { return d.spread(ctx) })
 	g.Go(func() error { return d.beats(ctx) })
 	d.serveAsks(ctx, g)
+	d.serveDispatchers(ctx, g)
 	d.hearNews(ctx, g)
 	return g.Wait()
 }
@@ -243,12 +245,20 @@ func (d *Dispatcher) beats(ctx context.Context) error {
 			drain, _ := d.Drained()
 			return &events.ProxyBeat{
 				Proxy: d.Source.ID, Incarnation: d.Source.Incarnation, State: *d.state.Load(), Version: d.cfg.Version,
-				Schema: events.SchemaVersion, Kinds: []events.SessionKind{d.cfg.Kind}, Players: d.cfg.Players(),
+				Schema: events.SchemaVersion, Kinds: d.kinds(), Players: d.cfg.Players(),
 				InFlight: d.work.busy(), Folded: d.view.Folded(), Config: d.cfg.Settings.beat(), Drained: drain != nil,
 			}
 		},
 	}
 	return b.run(ctx)
+}
+
+// kinds are the ways in which this dispatcher holds players, sorted.
+func (d *Dispatcher) kinds() []events.SessionKind {
+	if d.cfg.Local != "" && d.cfg.Kind != events.KindDirect {
+		return []events.SessionKind{events.KindDirect, d.cfg.Kind}
+	}
+	return []events.SessionKind{d.cfg.Kind}
 }
 
 // problem puts a refused message of the log into the audit, for operators.

@@ -35,7 +35,10 @@ type held struct {
 	join    events.JoinID
 	matched bool
 	closed  bool
-	number  uint64 // of the session, 0 until it stands in the log
+	opening bool               // openSession is at work
+	number  uint64             // of the session, 0 until it stands in the log
+	direct  bool               // made up for a player of the backend beside this dispatcher
+	life    events.Incarnation // of the server that announced the join
 }
 
 func (c *connections) init() {
@@ -65,18 +68,40 @@ func (d *Dispatcher) Closed(id uint64, reason string) {
 }
 
 // joined matches an announcement with the newest unmatched connection of that name to that
-// server; a direct dispatcher holds its own backend's players without one. What is announced
-// again is held against the log: the session of a connection that has ended may have been
-// written over this one.
-func (c *connections) joined(d *Dispatcher, server events.HostID, news events.Joined) {
+// server; the dispatcher beside a backend holds those of its players who came over none. What is
+// announced again is held against the log: the session of a connection that has ended may have
+// been written over this one. It reports whether there is such a connection.
+func (c *connections) joined(d *Dispatcher, server events.HostID, news events.Joined) bool {
 	h, again := c.match(d, server, news)
 	switch {
 	case h == nil:
+		return false
+	case c.begins(h):
+		d.background(func(ctx context.Context) {
+			defer c.begun(h)
+			d.openSession(ctx, h)
+		})
 	case again:
 		d.background(func(ctx context.Context) { d.keepSession(ctx, h) })
-	default:
-		d.background(func(ctx context.Context) { d.openSession(ctx, h) })
 	}
+	return true
+}
+
+// begins takes the right to open a connection's session, if nobody is at it and none was opened.
+func (c *connections) begins(h *held) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h.opening || h.number != 0 {
+		return false
+	}
+	h.opening = true
+	return true
+}
+
+func (c *connections) begun(h *held) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h.opening = false
 }
 
 // match gives the connection of a join, and whether it was announced before. A backend that
@@ -100,16 +125,16 @@ func (c *connections) match(d *Dispatcher, server events.HostID, news events.Joi
 		}
 	}
 	if newest == nil && matched != nil {
-		matched.join = news.Join
+		matched.join, matched.life = news.Join, news.Incarnation
 		return matched, true
 	}
-	if newest == nil && d.cfg.Kind == events.KindDirect && server == d.cfg.Local {
+	if newest == nil && d.cfg.Local != "" && server == d.cfg.Local {
 		c.next++
-		newest = &held{Connection: Connection{ID: c.next, Name: news.Name, Player: news.Player, Server: server}}
+		newest = &held{Connection: Connection{ID: c.next, Name: news.Name, Player: news.Player, Server: server}, direct: true}
 		c.byID[newest.ID] = newest
 	}
 	if newest != nil {
-		newest.matched, newest.player, newest.join = true, news.Player, news.Join
+		newest.matched, newest.player, newest.join, newest.life = true, news.Player, news.Join, news.Incarnation
 	}
 	return newest, false
 }
@@ -118,13 +143,13 @@ func (c *connections) match(d *Dispatcher, server events.HostID, news events.Joi
 // long as the edge holds it: a client that comes back at once is on it before the backend
 // has seen the old one go, and its own join is still to be announced.
 func (c *connections) left(d *Dispatcher, server events.HostID, news events.Left) {
-	for _, h := range c.part(server, news.Join, d.cfg.Kind == events.KindDirect) {
+	for _, h := range c.part(server, news.Join) {
 		d.background(func(ctx context.Context) { d.closeSession(ctx, h, news.Reason) })
 	}
 }
 
 // part takes the connections of a join that is over out of their sessions.
-func (c *connections) part(server events.HostID, join events.JoinID, forget bool) []*held {
+func (c *connections) part(server events.HostID, join events.JoinID) []*held {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var gone []*held
@@ -134,7 +159,7 @@ func (c *connections) part(server events.HostID, join events.JoinID, forget bool
 		}
 		h.closed = true
 		gone = append(gone, h)
-		if forget {
+		if h.direct {
 			delete(c.byID, id)
 		} else {
 			c.byID[id] = &held{Connection: h.Connection}
@@ -144,23 +169,29 @@ func (c *connections) part(server events.HostID, join events.JoinID, forget bool
 }
 
 // unmatch frees a connection that was matched with the join of another one, so that its own
-// can be: a backend repeats who is there, and may not know yet that somebody has gone.
+// can be: a backend repeats who is there, and may not know yet that somebody has gone. One that
+// was only made up is made up again when its join is repeated.
 func (c *connections) unmatch(h *held) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.byID[h.ID] == h {
+	switch {
+	case c.byID[h.ID] != h:
+	case h.direct:
+		delete(c.byID, h.ID)
+	default:
 		c.byID[h.ID] = &held{Connection: h.Connection}
 	}
 }
 
 // openSession writes that this dispatcher holds the player, who stands on that server.
 func (d *Dispatcher) openSession(ctx context.Context, h *held) {
-	// That join has a session of ours, or had one: it came over another connection. A backend
-	// that says so long after the close knows better: what closed the session was wrong.
+	if h.direct && !d.outermost(ctx, h) {
+		d.conns.unmatch(h)
+		return
+	}
 	had := false
 	d.writeOpened(ctx, h, func(s projections.Session, known bool) bool {
-		had = known && s.Join == d.conns.joinOf(h) &&
-			(s.Open && s.HolderIncarnation == d.Source.Incarnation || !s.Open && d.Now().Sub(s.Seen) < announceEvery/2)
+		had = known && d.hadSession(s, d.conns.joinOf(h), h.direct)
 		return !had
 	})
 	if had {
@@ -169,6 +200,22 @@ func (d *Dispatcher) openSession(ctx context.Context, h *held) {
 	}
 	d.stalls.joined(h.Server)
 	d.tellMissed(h.player)
+}
+
+// hadSession tells that a join has a session, or had one: it came over another connection. A
+// backend that says so long after the close knows better: what closed the session was wrong.
+// Beside a backend nobody is held who is held in front, and a front that has slept leaves
+// whoever is held beside the backend since.
+func (d *Dispatcher) hadSession(s projections.Session, join events.JoinID, direct bool) bool {
+	switch {
+	case s.Join != join:
+		return false
+	case !s.Open:
+		return d.Now().Sub(s.Seen) < announceEvery/2
+	case s.HolderIncarnation == d.Source.Incarnation:
+		return true
+	}
+	return (direct || s.Kind == events.KindDirect) && d.heldInFront(s, join)
 }
 
 // keepSession opens the session of a connection anew when nobody holds the player any more,
@@ -188,8 +235,12 @@ func (d *Dispatcher) keepSession(ctx context.Context, h *held) {
 // writeOpened writes that this dispatcher holds the player, as long as the connection
 // stands and wanted agrees with the newest session.
 func (d *Dispatcher) writeOpened(ctx context.Context, h *held, wanted func(s projections.Session, known bool) bool) {
+	kind := d.cfg.Kind
+	if h.direct {
+		kind = events.KindDirect
+	}
 	fact := &events.SessionOpened{Session: events.Session{
-		Holder: d.Source.ID, HolderIncarnation: d.Source.Incarnation, Kind: d.cfg.Kind, Server: h.Server,
+		Holder: d.Source.ID, HolderIncarnation: d.Source.Incarnation, Kind: kind, Server: h.Server,
 		Join: d.conns.joinOf(h), Name: h.Name, Protocol: h.Protocol,
 	}}
 	fresh := false

@@ -199,6 +199,17 @@ type (
 	}
 )
 
+// HoldsAsk asks a dispatcher with a front whether a player who has joined a backend came over a
+// connection of its own: the dispatcher beside the backend asks, since the outermost one
+// holds a player. The answer is OK or NOT_HERE; OK also means that the join was heard.
+type HoldsAsk struct {
+	Server      HostID      `msgpack:"server" json:"server"`
+	Player      PlayerID    `msgpack:"player" json:"player"`
+	Name        string      `msgpack:"name" json:"name"`
+	Join        JoinID      `msgpack:"join" json:"join"`
+	Incarnation Incarnation `msgpack:"inc" json:"incarnation"` // of the server
+}
+
 // News that a backend announces. All dispatchers hear it; nobody answers.
 type (
 	// Joined says that a player is in the game, under the id the backend gave.

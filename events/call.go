@@ -55,21 +55,29 @@ const (
 	VerbState    Verb = "state"
 	VerbCancel   Verb = "cancel"
 	VerbConfig   Verb = "config"
+	VerbHolds    Verb = "holds"
 	VerbSettings Verb = "settings"
 	VerbJoined   Verb = "joined"
 	VerbLeft     Verb = "left"
 	VerbComing   Verb = "coming"
 )
 
-// BackendVerbs are answered by a backend, AskVerbs by any dispatcher, NewsVerbs by nobody.
+// BackendVerbs are answered by a backend, AskVerbs by any dispatcher, DispatcherVerbs by one,
+// NewsVerbs by nobody.
 var (
-	BackendVerbs = []Verb{VerbReserve, VerbRelease, VerbMove, VerbTell, VerbConfig}
-	AskVerbs     = []Verb{VerbRequest, VerbArrived, VerbPlaced, VerbState, VerbCancel, VerbSettings}
-	NewsVerbs    = []Verb{VerbJoined, VerbLeft, VerbComing}
+	BackendVerbs    = []Verb{VerbReserve, VerbRelease, VerbMove, VerbTell, VerbConfig}
+	AskVerbs        = []Verb{VerbRequest, VerbArrived, VerbPlaced, VerbState, VerbCancel, VerbSettings}
+	DispatcherVerbs = []Verb{VerbHolds}
+	NewsVerbs       = []Verb{VerbJoined, VerbLeft, VerbComing}
 )
 
 // ToBackend is where backend id answers a verb.
 func ToBackend(id HostID, v Verb) string { return "landfall.backend." + string(id) + "." + string(v) }
+
+// ToDispatcher is where dispatcher id answers a verb.
+func ToDispatcher(id HostID, v Verb) string {
+	return "landfall.dispatcher." + string(id) + "." + string(v)
+}
 
 // AskOf is where backend id asks the dispatchers; "*" as id hears all.
 func AskOf(id HostID, v Verb) string { return "landfall.ask.backend." + string(id) + "." + string(v) }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -229,7 +230,7 @@ func TestSubjects(t *testing.T) {
 		}
 	}
 	verbs := map[Verb]bool{}
-	for _, v := range append(append(append([]Verb{}, BackendVerbs...), AskVerbs...), NewsVerbs...) {
+	for _, v := range slices.Concat(BackendVerbs, AskVerbs, DispatcherVerbs, NewsVerbs) {
 		if verbs[v] {
 			t.Errorf("verb %s stands in two lists", v)
 		}

@@ -145,7 +145,7 @@ func TestWirePageIsComplete(t *testing.T) {
 			t.Errorf("%s does not name header %s", wirePage, h)
 		}
 	}
-	for _, v := range slices.Concat(BackendVerbs, AskVerbs, NewsVerbs) {
+	for _, v := range slices.Concat(BackendVerbs, AskVerbs, DispatcherVerbs, NewsVerbs) {
 		if !strings.Contains(page, "`"+string(v)+"`") {
 			t.Errorf("%s does not name verb %s", wirePage, v)
 		}

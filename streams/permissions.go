@@ -81,6 +81,7 @@ func dispatcherPermissions(id events.HostID, inbox string) Permissions {
 			events.Fleet.Subject(events.ProxyKey(id)),
 			events.Fleet.Subject(events.BackendKey(id)),
 			events.ToBackend("*", "*"),
+			events.ToDispatcher("*", "*"),
 			events.AskOf(id, "*"),
 			events.NewsOf(id, "*"),
 			events.TriggerOf("*"),
@@ -89,6 +90,7 @@ func dispatcherPermissions(id events.HostID, inbox string) Permissions {
 		Subscribe: []string{
 			inbox,
 			events.ToBackend(id, ">"),
+			events.ToDispatcher(id, ">"),
 			events.AskOf("*", "*"),
 			events.NewsOf("*", "*"),
 			events.TriggerOf("*"),

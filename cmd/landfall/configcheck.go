@@ -230,10 +230,17 @@ func rolesOf(n *network.Network, id string) []string {
 		roles = append(roles, fmt.Sprintf("backend at %s with %s", x.Advertise, strings.Join(slices.Sorted(maps.Keys(x.Regions)), ", ")))
 	}
 	if x.IsBackend() && n.Direct() {
-		roles = append(roles, "moves its own players")
+		roles = append(roles, directRole(n))
 	}
 	if len(roles) == 0 {
 		roles = append(roles, "no role")
 	}
 	return roles
+}
+
+func directRole(n *network.Network) string {
+	if n.HasFront() {
+		return "moves the players who connect straight to it"
+	}
+	return "moves its own players"
 }

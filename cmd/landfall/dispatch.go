@@ -6,21 +6,19 @@ import (
 	"github.com/landfall/landfall/streams"
 )
 
-// dispatcher makes the dispatcher of this process: of its edges, or of its own game server
-// in a network without a front.
+// dispatcher makes the dispatcher of this process: of its edges, of the game server beside it,
+// or of both.
 func (h *host) dispatcher(st *streams.Store, id events.HostID, kind events.SessionKind, players func() int) (*actors.Dispatcher, error) {
 	c := actors.DispatcherConfig{
 		Identity: h.identity(events.SourceKind(kind), id),
 		Log:      st, Bus: st, Logger: h.log, Kind: kind, Players: players, Version: buildInfo().Version,
 		HeartbeatEvery: h.net.Heartbeat.IntervalMs.Duration(), Retention: h.net.Store.Retention, Settings: h.pushable(),
 	}
-	if kind == events.KindDirect {
-		c.Local = id
-	} else {
-		c.Domain, c.Port = h.net.Edge.Domain, h.net.Edge.Port
-	}
 	if kind == events.KindEdge {
-		c.Accounts = actors.Accounts(h.net.Edge.Identity)
+		c.Domain, c.Port, c.Accounts = h.net.Edge.Domain, h.net.Edge.Port, actors.Accounts(h.net.Edge.Identity)
+	}
+	if h.self.IsBackend() && h.net.Direct() {
+		c.Local = events.HostID(h.self.ServerID)
 	}
 	h.log.Info("dispatcher", "id", id, "kind", kind, "policy", h.live.now().policy.Name())
 	d, err := actors.NewDispatcher(c)

@@ -84,10 +84,7 @@ func (j *judge) checkTimes() {
 }
 
 func (j *judge) checkDispatchMode() {
-	switch mode := j.Routing.DispatchMode; {
-	case mode == "direct" && j.hasFront():
-		j.fault(CodeContradiction, "routing.dispatchMode", "direct, but hosts lists an edge or a relay; allowed: auto, proxy")
-	case mode == "proxy" && !j.hasFront():
+	if j.Routing.DispatchMode == "proxy" && !j.HasFront() {
 		j.fault(CodeContradiction, "routing.dispatchMode", "proxy, but hosts lists no edge and no relay; allowed: auto, direct")
 	}
 }

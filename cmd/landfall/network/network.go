@@ -184,7 +184,7 @@ func (n *Network) refuse() []*Error {
 // Enabled tells whether anything may be opened, started or written at all.
 func (n *Network) Enabled() bool { return n.Network.Enabled }
 
-// Direct tells whether backends move players themselves, with no edge or relay of ours in front.
+// Direct tells whether the hosts of backends dispatch too: for players who do not come over an edge or relay of ours.
 func (n *Network) Direct() bool {
 	switch n.Routing.DispatchMode {
 	case "direct":
@@ -192,11 +192,12 @@ func (n *Network) Direct() bool {
 	case "proxy":
 		return false
 	default:
-		return !n.hasFront()
+		return !n.HasFront()
 	}
 }
 
-func (n *Network) hasFront() bool {
+// HasFront tells whether players may come over an edge or a relay of ours.
+func (n *Network) HasFront() bool {
 	for _, h := range n.Hosts {
 		if h.IsEdge() || h.IsRelay() {
 			return true

@@ -193,6 +193,7 @@ hosts: { a: { advertise: "127.0.0.1:1", regions: { default: {} } } }
 		direct     bool
 	}{
 		{"auto with an edge", small, false},
+		{"direct with an edge", small + "routing: { dispatchMode: direct }\n", true},
 		{"proxy with an edge", small + "routing: { dispatchMode: proxy }\n", false},
 		{"auto without", direct, true},
 		{"direct without", direct + "routing: { dispatchMode: direct }\n", true},

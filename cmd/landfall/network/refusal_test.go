@@ -135,8 +135,6 @@ var bad = []struct{ name, text, code, want string }{
 		"CONTRADICTION", "network.yml:11: loadBalancer.staleAfterMs: 1500 is less than two heartbeats of heartbeat.intervalMs 1000; allowed: 2000 or more"},
 	{"ttl shorter than a move", small + "reservation:\n  ttlSeconds: 7\n",
 		"CONTRADICTION", "network.yml:12: reservation.ttlSeconds: 7 s leave no time for a claim, which needs more than loadBalancer.moveTimeoutMs + 2 s = 7000 ms; allowed: 8 or more"},
-	{"direct with an edge", small + "routing: { dispatchMode: direct }\n",
-		"CONTRADICTION", "network.yml:11: routing.dispatchMode: direct, but hosts lists an edge or a relay; allowed: auto, proxy"},
 	{"proxy without an edge", "network: { name: a, enabled: true }\nrouting: { dispatchMode: proxy }\n",
 		"CONTRADICTION", "network.yml:2: routing.dispatchMode: proxy, but hosts lists no edge and no relay; allowed: auto, direct"},
 	{"edge without domain", strings.Replace(small, "domain: play.example.net", "", 1),
