@@ -34,7 +34,7 @@ type DispatcherConfig struct {
 	// Domain and Port are where clients of an edge network reconnect: r-<token>.<Domain>:<Port>.
 	Domain string
 	Port   int
-	// Accounts says how the servers behind an edge name their players.
+	// Accounts says how the servers of a network with edges name their players.
 	Accounts Accounts
 	// Players counts the connections this host holds, for the heartbeat. May be nil.
 	Players func() int

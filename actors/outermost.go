@@ -28,7 +28,7 @@ func (d *Dispatcher) serveDispatchers(ctx context.Context, g *errgroup.Group) {
 // opens the session if so: the news of the join may have been lost.
 func (d *Dispatcher) answerHolds(_ context.Context, _ events.HostID, q events.HoldsAsk) events.Answer {
 	news := events.Joined{Player: q.Player, Name: q.Name, Join: q.Join, Incarnation: q.Incarnation}
-	if d.cfg.Local == q.Server || !d.conns.joined(d, q.Server, news) {
+	if d.misnamed(q.Server, news) || !d.conns.joined(d, q.Server, news) {
 		return events.Answer{Code: events.NotHere}
 	}
 	return events.Answer{Code: events.OK}

@@ -15,7 +15,10 @@ func (h *host) dispatcher(st *streams.Store, id events.HostID, kind events.Sessi
 		HeartbeatEvery: h.net.Heartbeat.IntervalMs.Duration(), Retention: h.net.Store.Retention, Settings: h.pushable(),
 	}
 	if kind == events.KindEdge {
-		c.Domain, c.Port, c.Accounts = h.net.Edge.Domain, h.net.Edge.Port, actors.Accounts(h.net.Edge.Identity)
+		c.Domain, c.Port = h.net.Edge.Domain, h.net.Edge.Port
+	}
+	if h.net.HasFront() {
+		c.Accounts = actors.Accounts(h.net.Edge.Identity)
 	}
 	if h.self.IsBackend() && h.net.Direct() {
 		c.Local = events.HostID(h.self.ServerID)
