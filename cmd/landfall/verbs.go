@@ -18,6 +18,7 @@ func verbs() []func() *cobra.Command {
 		newReplay,
 		newState,
 		newTail,
+		newTest,
 		newTrigger,
 		newVerify,
 		newVersion,
