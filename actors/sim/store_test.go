@@ -6,7 +6,6 @@ import (
 
 	"github.com/landfall/landfall/actors"
 	"github.com/landfall/landfall/events"
-	"github.com/landfall/landfall/streams"
 	"github.com/landfall/landfall/streams/streamtest"
 	"github.com/landfall/landfall/streams/streamtest/r1"
 )
@@ -58,12 +57,12 @@ func (memoryConn) Close() {}
 func onR1(t *testing.T, latency time.Duration) opener {
 	t.Helper()
 	dir := t.TempDir()
-	roles := map[events.HostID]streams.Role{"operator": streams.RoleOperator, "tester": streams.RoleOperator}
+	roles := map[events.HostID]r1.Role{"operator": r1.Operator, "tester": r1.Operator}
 	for _, id := range chaosEdges {
-		roles[id] = streams.RoleDispatcher
+		roles[id] = r1.Dispatcher
 	}
 	for _, id := range chaosServers {
-		roles[id] = streams.RoleBackend
+		roles[id] = r1.Backend
 	}
 	r1.ForgetTimers()
 	t.Cleanup(r1.ForgetTimers)

@@ -53,6 +53,16 @@ var secret = []byte("a secret of at least thirty-two bytes")
 // looker is the host that Records reads as.
 const looker = "looker"
 
+// Role is what a client of the store may do.
+type Role = streams.Role
+
+// Roles, for tests that may not know the real store otherwise.
+const (
+	Backend    = streams.RoleBackend
+	Dispatcher = streams.RoleDispatcher
+	Operator   = streams.RoleOperator
+)
+
 // Open starts a store in dir, in which the buckets are made, for these hosts. What is sent
 // takes latency to arrive, either way. Close must be called.
 func Open(tb testing.TB, dir string, latency time.Duration, roles map[events.HostID]streams.Role) *Network {
