@@ -201,7 +201,7 @@ func (d *Dispatcher) reserveBest(ctx context.Context, s Standing, r *run, inLogi
 		done, refusal, err := d.write(ctx, t.Player, Reserve{Transfer: t.ID, Fact: fact, By: d.Source, InLogin: inLogin})
 		if err != nil || refusal != nil {
 			if err == nil {
-				d.giveUp(t, answer)
+				d.giveUp(ctx, t, answer)
 			}
 			return false, decision, false
 		}

@@ -231,6 +231,30 @@ func TestReserveOfAnotherHolder(t *testing.T) {
 	})
 }
 
+// TestReserveOfTheHolderAgain: who lost the player and holds the player again asks for the same
+// attempt again, and gets the same promise: that one is not given back for the first try.
+func TestReserveOfTheHolderAgain(t *testing.T) {
+	dispatching(t, func(t *testing.T, ctx context.Context, s *seer, q *quay) {
+		q.before = func(int) { s.goesTo(t, "e2") }
+		if won, ok := s.best(ctx); won || ok {
+			t.Errorf("won %v, ok %v", won, ok)
+		}
+		q.before = nil
+		s.goesTo(t, "e1")
+		synctest.Wait()
+		if got := q.releases(); len(got) != 0 {
+			t.Fatalf("given back %+v, and the next try is to get it", got)
+		}
+		if won, _ := s.best(ctx); !won {
+			t.Error("the second try did not win")
+		}
+		synctest.Wait()
+		if got := q.releases(); len(got) != 0 {
+			t.Errorf("given back %+v, which stands in the log", got)
+		}
+	})
+}
+
 // TestReserveLandsTooLate: a reservation that the store took only when the promise had aged
 // (an outage came between) frees its token again: nobody is sent to a place that is gone.
 func TestReserveLandsTooLate(t *testing.T) {

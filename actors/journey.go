@@ -142,12 +142,20 @@ func (d *Dispatcher) tooLate(ctx context.Context, player events.PlayerID, done l
 	return false
 }
 
-// giveUp takes back a promise whose reservation did not land, once the log shows that this
-// attempt is another one's or will never be. A destination gives one promise for one attempt:
-// until then the dispatcher that holds the player now may be about to record the same one.
-// What is not given back ends by itself.
-func (d *Dispatcher) giveUp(before projections.Transfer, answer events.ReserveAnswer) {
+// giveUp takes back a promise whose reservation did not land. Who still holds the player does
+// so at once, before it asks again for the same attempt: it would get the same promise. Anybody
+// else waits until the log shows that this attempt is another one's or will never be: until then
+// whoever holds the player now, be it this dispatcher again, may be about to record that very
+// promise. What is not given back ends by itself.
+func (d *Dispatcher) giveUp(ctx context.Context, before projections.Transfer, answer events.ReserveAnswer) {
 	attempt := before.Attempts + 1
+	q := events.ReleaseAsk{
+		Player: before.Player, Transfer: before.ID, Attempt: attempt, Incarnation: answer.Incarnation, Promise: answer.Promise, Reason: events.LostRace,
+	}
+	if s := d.standing(before.Player); holds(s, d.Source) && s.Active != nil && s.Active.ID == before.ID && s.Active.Attempts < attempt {
+		d.askRelease(ctx, answer.Server, q)
+		return
+	}
 	d.background(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, d.timing.Load().TTL)
 		defer cancel()
@@ -159,23 +167,23 @@ func (d *Dispatcher) giveUp(before projections.Transfer, answer events.ReserveAn
 			}
 			r := t.Reserved
 			ours = t.Attempts == attempt && r != nil && r.Server == answer.Server && r.Incarnation == answer.Incarnation && r.Promise == answer.Promise
-			return t.Attempts >= attempt || holds(d.standing(before.Player), d.Source)
+			return t.Attempts >= attempt
 		})
 		if decided && !ours {
-			d.releasePromise(answer.Server, events.ReleaseAsk{
-				Player: before.Player, Transfer: before.ID, Attempt: attempt, Incarnation: answer.Incarnation, Promise: answer.Promise, Reason: events.LostRace,
-			})
+			d.askRelease(ctx, answer.Server, q)
 		}
 	})
 }
 
 func (d *Dispatcher) releasePromise(server events.HostID, q events.ReleaseAsk) {
-	d.background(func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, d.timing.Load().AttemptTimeout)
-		defer cancel()
-		_, err := ask[events.Answer](ctx, d.Identity, d.bus, events.ToBackend(server, events.VerbRelease), q)
-		if err != nil {
-			d.logger.Debug("promise not given back, it ends by itself", "server", server, "error", err)
-		}
-	})
+	d.background(func(ctx context.Context) { d.askRelease(ctx, server, q) })
+}
+
+func (d *Dispatcher) askRelease(ctx context.Context, server events.HostID, q events.ReleaseAsk) {
+	ctx, cancel := context.WithTimeout(ctx, d.timing.Load().AttemptTimeout)
+	defer cancel()
+	_, err := ask[events.Answer](ctx, d.Identity, d.bus, events.ToBackend(server, events.VerbRelease), q)
+	if err != nil {
+		d.logger.Debug("promise not given back, it ends by itself", "server", server, "error", err)
+	}
 }
