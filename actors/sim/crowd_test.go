@@ -46,7 +46,7 @@ func runCrowd(t *testing.T, everyday int, open opener) {
 }
 
 func TestCrowdInMemory(t *testing.T) {
-	runCrowd(t, 10000, inMemory(streamtest.WithLatency(crowdLatency)))
+	runCrowd(t, 2000, inMemory(streamtest.WithLatency(crowdLatency)))
 }
 
 func TestCrowdOnR1(t *testing.T) { runCrowd(t, 500, onR1(t, crowdLatency)) }
