@@ -143,7 +143,7 @@ func changing() events.RequestAnswer {
 // is in line already is not new.
 func (d *Dispatcher) refuseFull(q events.RequestAsk) *events.Refusal {
 	p, rules := d.view.Player(q.Player), d.lineRules.Load()
-	if p.Active != nil || p.Find(q.Transfer) != nil || q.Bypass || !rules.Enabled || d.view.Ahead(math.MaxUint64) < rules.MaxSize {
+	if p.Active != nil || p.Find(q.Transfer) != nil || q.Bypass || q.Trigger == events.TriggerEvacuate || !rules.Enabled || d.view.Ahead(math.MaxUint64) < rules.MaxSize {
 		return nil
 	}
 	session, _ := d.view.Session(q.Player)

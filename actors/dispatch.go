@@ -140,7 +140,7 @@ func (d *Dispatcher) wait(ctx context.Context, s Standing, decision events.Decis
 	switch {
 	case !rules.Enabled:
 		return d.finish(ctx, s, Fail{Transfer: t.ID, Code: whyNobody(decision), Decision: &decision, In: openPhases})
-	case !t.Waitlisted && d.view.Ahead(t.Place) >= rules.MaxSize:
+	case !t.Waitlisted && !evacuates(t.Request) && d.view.Ahead(t.Place) >= rules.MaxSize:
 		return d.finish(ctx, s, Fail{Transfer: t.ID, Code: events.LineFull, Decision: &decision, In: openPhases})
 	}
 	d.line.park(t)
@@ -150,7 +150,11 @@ func (d *Dispatcher) wait(ctx context.Context, s Standing, decision events.Decis
 	done, refusal, err := d.write(ctx, t.Player, Waitlist{Transfer: t.ID, Decision: decision})
 	if err == nil && refusal == nil {
 		d.follow(t, done)
-		d.tellPlayer(t.Player, "transfer.waiting", nil)
+		message := "transfer.waiting"
+		if evacuates(t.Request) {
+			message = "transfer.staying"
+		}
+		d.tellPlayer(t.Player, message, nil)
 	}
 	return false
 }

@@ -60,15 +60,16 @@ type Dispatcher struct {
 	view   *projections.View
 	state  atomic.Pointer[events.HostState]
 
-	work     workers
-	line     parked
-	wakeup   wakers
-	open     openness
-	conns    connections
-	accounts oncePerLife // servers that name players by other accounts
-	stalls   stalls      // logins that servers took no notice of
-	runs     runs
-	count    counters
+	work        workers
+	line        parked
+	wakeup      wakers
+	open        openness
+	conns       connections
+	accounts    oncePerLife // servers that name players by other accounts
+	stalls      stalls      // logins that servers took no notice of
+	runs        runs
+	count       counters
+	evacuations chan struct{} // something may have to be emptied, or no longer
 
 	timing    atomic.Pointer[Timing]
 	policy    atomic.Pointer[Policy]
@@ -119,6 +120,7 @@ func NewDispatcher(cfg DispatcherConfig) (*Dispatcher, error) {
 	d.line.init()
 	d.wakeup.init()
 	d.open.init()
+	d.evacuations = make(chan struct{}, 1)
 	d.conns.init()
 	d.runs.init()
 	d.memories.init()
@@ -177,6 +179,7 @@ func (d *Dispatcher) runLoops(ctx context.Context) error {
 	g.Go(func() error { return d.sweep(ctx) })
 	g.Go(func() error { return d.runLine(ctx) })
 	g.Go(func() error { return d.runNotices(ctx) })
+	g.Go(func() error { return d.runEvacuations(ctx) })
 	g.Go(func() error { return d.spread(ctx) })
 	g.Go(func() error { return d.beats(ctx) })
 	d.serveAsks(ctx, g)
@@ -211,6 +214,7 @@ func (d *Dispatcher) changed(c projections.Change) {
 	case events.Control:
 		d.obey(c)
 		d.noteDrain()
+		nudge(d.evacuations)
 		d.line.nudge()
 	case events.Audit, events.Checkpoints, events.Limits, events.Routes, events.Leases:
 	}

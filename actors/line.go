@@ -111,9 +111,12 @@ func (l *parked) all() map[events.TransferID]events.PlayerID {
 }
 
 // nudge asks for another pass. It never blocks.
-func (l *parked) nudge() {
+func (l *parked) nudge() { nudge(l.nudged) }
+
+// nudge wakes who waits for a channel that has room for one. It never blocks.
+func nudge(c chan<- struct{}) {
 	select {
-	case l.nudged <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }

@@ -196,13 +196,22 @@ func (v *View) Sessions() map[events.PlayerID]Session {
 	return maps.Clone(v.sessions.All())
 }
 
+// OpenOn gives the open sessions of the players on a server.
+func (v *View) OpenOn(server events.HostID) map[events.PlayerID]Session {
+	return v.openWhere(func(s *Session) bool { return s.Server == server })
+}
+
 // OpenSessions gives the open sessions that a holder holds.
 func (v *View) OpenSessions(holder events.HostID) map[events.PlayerID]Session {
+	return v.openWhere(func(s *Session) bool { return s.Holder == holder })
+}
+
+func (v *View) openWhere(fits func(*Session) bool) map[events.PlayerID]Session {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	out := map[events.PlayerID]Session{}
 	for id, s := range v.sessions.All() {
-		if s.Open && s.Holder == holder {
+		if s.Open && fits(&s) {
 			out[id] = s
 		}
 	}

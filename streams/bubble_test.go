@@ -41,58 +41,6 @@ func bubbled(t *testing.T, test func(t *testing.T, st *streams.Store)) {
 	})
 }
 
-func TestLeaseIsHeldRenewedAndFenced(t *testing.T) {
-	bubbled(t, func(t *testing.T, st *streams.Store) {
-		ctx := t.Context()
-		one, err := st.Acquire(ctx, "checkpoints", "one", 15*time.Second)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var held *streams.HeldError
-		if _, err := st.Acquire(ctx, "checkpoints", "two", 15*time.Second); !errors.As(err, &held) || held.Holder != "one" {
-			t.Fatalf("second holder: %v", err)
-		}
-		for range 5 {
-			time.Sleep(10 * time.Second)
-			if one, err = st.Renew(ctx, one, 15*time.Second); err != nil {
-				t.Fatal(err)
-			}
-		}
-		time.Sleep(17 * time.Second) // the first is stopped for longer than its lease
-		two, err := st.Acquire(ctx, "checkpoints", "two", 15*time.Second)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if two.Epoch <= one.Epoch {
-			t.Errorf("epoch %d after %d", two.Epoch, one.Epoch)
-		}
-		if _, err := st.Renew(ctx, one, 15*time.Second); !errors.As(err, &held) {
-			t.Errorf("the first renewed what it had lost: %v", err)
-		}
-		if err := st.Release(ctx, one); err != nil {
-			t.Errorf("releasing a lost lease: %v", err)
-		}
-		if _, err := st.Renew(ctx, two, 15*time.Second); err != nil {
-			t.Errorf("the second lost its lease to a late release: %v", err)
-		}
-	})
-}
-
-func TestReleasedLeaseIsFreeAtOnce(t *testing.T) {
-	bubbled(t, func(t *testing.T, st *streams.Store) {
-		one, err := st.Acquire(t.Context(), "a", "one", time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := st.Release(t.Context(), one); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := st.Acquire(t.Context(), "a", "two", time.Minute); err != nil {
-			t.Fatal(err)
-		}
-	})
-}
-
 // TestKeysExpireAndTailsHearOfIt: limits and routes carry their own time to live.
 func TestKeysExpireAndTailsHearOfIt(t *testing.T) {
 	bubbled(t, func(t *testing.T, st *streams.Store) {
