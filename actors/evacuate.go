@@ -61,10 +61,19 @@ func (d *Dispatcher) runEvacuations(ctx context.Context) error {
 func (d *Dispatcher) evacuate(ctx context.Context, host events.HostID) {
 	l := &lease{d: d, name: "evacuate." + string(host), ttl: evacuationLease}
 	defer l.giveBack(ctx)
-	for ctx.Err() == nil && d.view.Controls().Evacuated[host] != nil {
-		asked := false
-		if d.view.Ready() && !d.view.Controls().Killed && l.take(ctx) {
-			asked = d.evacuateSome(ctx, host)
+	var order *events.EvacuateSet
+	var since time.Time
+	for ctx.Err() == nil {
+		controls := d.view.Controls()
+		now, asked := controls.Evacuated[host], false
+		if now == nil {
+			return
+		}
+		if now != order {
+			order, since = now, d.Now()
+		}
+		if d.view.Ready() && !controls.Killed && l.take(ctx) {
+			asked = d.evacuateSome(ctx, order, since)
 		}
 		if !asked {
 			sleep(ctx, evacuationLook)
@@ -72,20 +81,16 @@ func (d *Dispatcher) evacuate(ctx context.Context, host events.HostID) {
 	}
 }
 
-// evacuateSome asks as many players as are due in a second, and waits after each. It reports
-// whether there was anybody to ask.
-func (d *Dispatcher) evacuateSome(ctx context.Context, host events.HostID) bool {
-	all := d.toEvacuate(host)
-	left := evacuationLook
-	for _, p := range all {
-		order := d.view.Controls().Evacuated[host]
-		if order == nil || left <= 0 || ctx.Err() != nil {
+// evacuateSome asks as many players as are due in a second by an order seen at since, and
+// waits after each. It reports whether there was anybody to ask.
+func (d *Dispatcher) evacuateSome(ctx context.Context, order *events.EvacuateSet, since time.Time) bool {
+	all, step := d.toEvacuate(order.Host, since), evacuationStep(order.PerSecond)
+	for i, p := range all {
+		if i > 0 && time.Duration(i)*step >= evacuationLook || d.view.Controls().Evacuated[order.Host] != order || ctx.Err() != nil {
 			break
 		}
-		d.evacuatePlayer(ctx, host, p)
-		step := evacuationStep(order.PerSecond)
+		d.evacuatePlayer(ctx, order.Host, p)
 		sleep(ctx, step)
-		left -= step
 	}
 	return len(all) > 0
 }
@@ -105,12 +110,13 @@ type evacuee struct {
 }
 
 // toEvacuate lists the players of a server who are to be asked now, lowest session first: not
-// who is on the way or in line already, nor who could not be moved a moment ago.
-func (d *Dispatcher) toEvacuate(host events.HostID) []evacuee {
+// who is on the way or in line already, nor who could not be moved a moment ago. An order
+// seen at since is for everybody once.
+func (d *Dispatcher) toEvacuate(host events.HostID, since time.Time) []evacuee {
 	var out []evacuee
 	w := d.watch()
 	for player, s := range d.view.OpenOn(host) {
-		if p := d.view.Player(player); p.Active != nil || leftAlone(p, s, host, w.now) || w.presumedDead(s.Holder, s.HolderIncarnation).yes {
+		if p := d.view.Player(player); p.Active != nil || leftAlone(p, host, since, w.now) || w.presumedDead(s.Holder, s.HolderIncarnation).yes {
 			continue
 		}
 		out = append(out, evacuee{player, s})
@@ -119,14 +125,14 @@ func (d *Dispatcher) toEvacuate(host events.HostID) []evacuee {
 	return out
 }
 
-// leftAlone tells that a player of a server could not be moved in this session and is not to
-// be asked again yet. A client that is too old does not grow younger.
-func leftAlone(p projections.Player, s projections.Session, host events.HostID, now time.Time) bool {
+// leftAlone tells that a player of a server was asked since then, could not be moved, and is
+// not to be asked again yet. A client that is too old does not grow younger.
+func leftAlone(p projections.Player, host events.HostID, since, now time.Time) bool {
 	if len(p.Done) == 0 {
 		return false
 	}
 	t := &p.Done[len(p.Done)-1]
-	return t.Request.Trigger == events.TriggerEvacuate && t.Request.Origin == host && !t.Seen.Requested.Before(s.OpenSeen) &&
+	return t.Request.Trigger == events.TriggerEvacuate && t.Request.Origin == host && !t.Seen.Last.Before(since) &&
 		(t.Code == events.ClientTooOld || now.Sub(t.Seen.Last) < EvacuationRetry)
 }
 

@@ -183,7 +183,8 @@ func TestEvacuationLeavesAloneWhoCannotGo(t *testing.T) {
 		c.a.Set(func(f *sim.Faults) {
 			f.Send = func(actors.Player, string) (bool, error) { return false, actors.ErrNotSent }
 		})
-		c.switches().evacuate("a", true, 2)
+		w := c.switches()
+		w.evacuate("a", true, 2)
 		c.ended(old, c.outcome(old, 5*time.Second), projections.Failed, events.ClientTooOld, expand("failed.CLIENT_TOO_OLD"))
 		if got := c.outcome(held, 20*time.Second); got.Code != events.MoveRefused {
 			t.Fatalf("%s %s", got.Phase, got.Code)
@@ -199,6 +200,12 @@ func TestEvacuationLeavesAloneWhoCannotGo(t *testing.T) {
 		}
 		if n := len(c.asked()); n != 3 {
 			t.Errorf("%d were asked, want who could be moved later twice and the other once", n)
+		}
+		w.evacuate("a", true, 3)
+		c.until("asked by the next order", 5*time.Second, func() bool { return len(c.asked()) == 4 })
+		c.pass(time.Minute)
+		if n := len(c.asked()); n != 4 {
+			t.Errorf("%d were asked, want one more by another order", n)
 		}
 	})
 }

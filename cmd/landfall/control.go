@@ -46,7 +46,8 @@ type order struct {
 func (o *order) add(c *cobra.Command) {
 	o.storeFlags.add(c)
 	f := c.Flags()
-	f.StringVar(&o.who, "who", userName(), "who decides; stands in the log")
+	f.StringVar(&o.who, "who", userName(), "who decides, the user of this machine when left out; stands in the log")
+	f.Lookup("who").DefValue = "" // the help says the same on every machine
 	f.StringVar(&o.why, "why", "", "why; stands in the log, and is shown to operators")
 	f.BoolVar(&o.json, "json", false, "one JSON object")
 }

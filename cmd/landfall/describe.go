@@ -27,7 +27,7 @@ func describe(f events.Fact) string {
 	case *events.PauseSet:
 		return fmt.Sprintf("pause of %s is %s, by %s%s", strings.TrimSpace(string(f.What)+" "+f.Name), onOff(f.On), f.Who, reason(": ", f.Why))
 	case *events.EvacuateSet:
-		return fmt.Sprintf("evacuation of %s is %s, by %s%s", f.Host, onOff(f.On), f.Who, reason(": ", f.Why))
+		return describeEvacuation(f)
 	case *events.ConfigSet:
 		return describeConfig(f)
 	case *events.CooldownSet:
@@ -53,6 +53,14 @@ func describe(f events.Fact) string {
 	default:
 		return ""
 	}
+}
+
+func describeEvacuation(f *events.EvacuateSet) string {
+	pace := ""
+	if f.On {
+		pace = fmt.Sprintf(", %g a second", f.PerSecond)
+	}
+	return fmt.Sprintf("evacuation of %s is %s%s, by %s%s", f.Host, onOff(f.On), pace, f.Who, reason(": ", f.Why))
 }
 
 func describeConfig(f *events.ConfigSet) string {

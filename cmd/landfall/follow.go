@@ -33,21 +33,47 @@ var (
 // store must be able to come back.
 func (t *tail) follow(ctx context.Context, src source, store *reader) error {
 	holder := src.holder()
-	err := t.marks(ctx, store)
+	if err := t.marks(ctx, store); err != nil {
+		return errors.Join(err, store.Close())
+	}
+	err := src.stay(ctx, holder, store, t.note, t.attend)
+	return ignore(ignore(err, errFull), ctx.Err())
+}
+
+// stay runs attend on one life of the store after another, until it fails, or ctx ends. It
+// closes store. holder is who has the directory open; note hears what is waited for.
+func (s source) stay(ctx context.Context, holder []byte, store *reader, note func(string), attend func(context.Context, *reader) error) (err error) {
 	for err == nil {
 		if store.shared {
-			err = t.attend(ctx, src, holder, store)
+			err = s.whileHeld(ctx, holder, func(ctx context.Context) error { return attend(ctx, store) })
 		}
 		if err = errors.Join(ignore(err, errMoved), store.Close()); err != nil {
 			break
 		}
 		if !store.shared {
 			holder = nil
-			t.note(fmt.Sprintf("store %s is not running: waiting for it", src))
+			note(fmt.Sprintf("store %s is not running: waiting for it", s))
 		}
-		store, holder, err = src.await(ctx, holder)
+		store, holder, err = s.await(ctx, holder)
 	}
-	return ignore(ignore(err, errFull), ctx.Err())
+	return err
+}
+
+// whileHeld runs attend as long as the same process has the directory open. It always ends
+// with an error: errMoved when the store is to be looked for again.
+func (s source) whileHeld(ctx context.Context, holder []byte, attend func(context.Context) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return attend(ctx) })
+	if s.dir != "" {
+		group.Go(func() error {
+			_, err := s.change(ctx, holder)
+			if err == nil {
+				err = errMoved
+			}
+			return err
+		})
+	}
+	return group.Wait()
 }
 
 // ignore drops an error that means that all is well; what may be nil.
@@ -75,9 +101,8 @@ func (t *tail) marks(ctx context.Context, log history) error {
 	return nil
 }
 
-// attend follows every bucket on one life of the store. It always ends with an error:
-// errMoved when the store is to be looked for again.
-func (t *tail) attend(ctx context.Context, src source, holder []byte, store *reader) error {
+// attend follows every bucket on one life of the store. It always ends with an error.
+func (t *tail) attend(ctx context.Context, store *reader) error {
 	group, ctx := errgroup.WithContext(ctx)
 	var mu sync.Mutex
 	for _, b := range t.buckets {
@@ -87,15 +112,6 @@ func (t *tail) attend(ctx context.Context, src source, holder []byte, store *rea
 	}
 	if t.pulse > 0 {
 		group.Go(func() error { return t.beat(ctx, store, &mu) })
-	}
-	if src.dir != "" {
-		group.Go(func() error {
-			_, err := src.change(ctx, holder)
-			if err == nil {
-				err = errMoved
-			}
-			return err
-		})
 	}
 	return group.Wait()
 }

@@ -9,6 +9,7 @@ func verbs() []func() *cobra.Command {
 		newDemo,
 		newDiff,
 		newDrain,
+		newEvacuate,
 		newExplain,
 		newExport,
 		newImport,
