@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -19,11 +18,14 @@ type question struct {
 	exclude  map[events.HostID]events.Code          // tried in this dispatch, cooling down, …: with the reason
 	drained  func(events.HostID) bool               // by an operator
 	paused   func(events.HostID, string) bool       // a region of a server, by an operator; nil: none is
+	lobbies  map[events.HostID]bool                 // named as such: they only ask
 	pledged  func(*projections.Backend, string) int // promised since the heartbeat, in a region
 	memories *memories                              // of picks and distances; nil: none
 	policy   Policy
-	turn     turn // whether it is the player's turn to ask there; nil: everywhere
-	fresh    bool // a destination that keeps nothing may look for a place
+	turn     turn                          // whether it is the player's turn to ask there; nil: everywhere
+	fresh    bool                          // a destination that keeps nothing may look for a place
+	cooling  map[events.HostID]events.Code // of a join: failed a moment ago, the last resort
+	join     bool                          // a seat on a server is all that is wanted: whole servers are ranked
 	now      time.Time
 	stale    time.Duration
 }
@@ -37,10 +39,11 @@ type place struct {
 // choice is a destination that passed the filters.
 type choice struct {
 	backend *projections.Backend
-	region  string
+	region  string  // empty for a join
 	kept    int     // ready in the region and not promised since the heartbeat
 	all     int     // the same over all regions of the backend
 	pledged int     // promised since the heartbeat, in all regions
+	joined  int     // let in by this dispatcher since the heartbeat
 	picks   float64 // recent ones, as the policy counts them
 	turn    uint64  // number of the last pick
 	rtt     float64
@@ -93,7 +96,9 @@ func (r *ranking) rank(q *question, f *projections.Fleet) {
 			r.newest = b.Seen
 		}
 		code := refuseBackend(q, b)
-		if code == "" {
+		if code == "" && q.join {
+			code = r.seat(q, p, b)
+		} else if code == "" {
 			code = r.admit(q, p, b)
 		}
 		if code != "" {
@@ -112,7 +117,7 @@ func refuseBackend(q *question, b *projections.Backend) events.Code {
 		return q.exclude[b.Server]
 	case q.now.Sub(b.Seen) > q.stale:
 		return events.Stale
-	case b.State != events.Ready:
+	case b.State != events.Ready && !(q.join && b.State == events.Degraded):
 		return events.NotReady
 	case !b.Accepting:
 		return events.NotAccepting
@@ -120,6 +125,8 @@ func refuseBackend(q *question, b *projections.Backend) events.Code {
 		return events.AddressChanged
 	case q.drained(b.Server):
 		return events.Drained
+	case q.lobbies[b.Server] && !q.join:
+		return events.LobbyOnly
 	case b.Schema != events.SchemaVersion:
 		return events.SchemaRange
 	case !speaks(b.ProtocolMin, b.ProtocolMax, q.protocol):
@@ -167,13 +174,58 @@ func (r *ranking) admit(q *question, p *policy, b *projections.Backend) events.C
 	}
 	m := q.memories.look(b.Server, q.now, p.halfLife)
 	for i := range found {
-		c := &found[i]
-		c.all, c.pledged, c.picks, c.turn, c.rtt = all, pledged, m.picks, m.turn, m.rtt
-		if p.shared {
-			c.picks += m.others
-		}
+		found[i].all, found[i].pledged = all, pledged
+		found[i].recall(p, m)
 	}
 	return ""
+}
+
+// seat takes in a whole server for a player who needs no coordinate there.
+func (r *ranking) seat(q *question, p *policy, b *projections.Backend) events.Code {
+	c := choice{backend: b, row: len(r.cands), tier: p.joinTier(q, b)}
+	for i := range b.Regions {
+		c.pledged += q.pledged(b, b.Regions[i].Name)
+	}
+	c.recall(p, q.memories.look(b.Server, q.now, p.halfLife))
+	switch {
+	case b.Advertise == "":
+		return events.Unreachable
+	case b.MaxPlayers > 0 && c.bound() >= b.MaxPlayers:
+		return events.Full
+	}
+	r.cands = append(r.cands, c)
+	return ""
+}
+
+// recall takes in what is remembered of the choice's server.
+func (c *choice) recall(p *policy, m memory) {
+	c.picks, c.turn, c.rtt = m.picks, m.turn, m.rtt
+	if p.shared {
+		c.picks += m.others
+	}
+	if m.beat == c.backend.Seq {
+		c.joined = m.joined
+	}
+}
+
+// joinTier puts healthy servers before degraded ones and those that failed a moment ago, among
+// them lobbies before others, and the server of a fixed policy before the rest: nobody is
+// turned away while one can hold the player.
+func (p *policy) joinTier(q *question, b *projections.Backend) int {
+	tier := 0
+	if q.cooling[b.Server] != "" {
+		tier += 8
+	}
+	if b.State != events.Ready {
+		tier += 4
+	}
+	if !q.isLobby(b) {
+		tier += 2
+	}
+	if p.fixed != "" && p.fixed != b.Server {
+		tier++
+	}
+	return tier
 }
 
 // tier says whether a request that names no server is served at home first or last.
@@ -182,6 +234,11 @@ func (p *policy) tier(q *question, b *projections.Backend) int {
 		return 1
 	}
 	return 0
+}
+
+// isLobby tells that a server only asks.
+func (q *question) isLobby(b *projections.Backend) bool {
+	return len(b.Regions) == 0 || q.lobbies[b.Server]
 }
 
 func (r *ranking) ruleOut(code events.Code, id events.HostID) {
@@ -215,9 +272,9 @@ func (r *ranking) score(p *policy, q *question) {
 	}
 }
 
-// bound counts the players that a backend has, or has promised a place.
+// bound counts the players that a backend has, has promised a place, or is being joined by.
 func (c *choice) bound() int {
-	return max(c.backend.Players, 0) + max(c.backend.Outstanding, 0) + c.pledged
+	return max(c.backend.Players, 0) + max(c.backend.Outstanding, 0) + c.pledged + c.joined
 }
 
 // order finds the best candidates. There are few of them and many others, so each candidate
@@ -265,7 +322,7 @@ func permanent(d events.Decision) bool {
 			continue
 		}
 		known += f.Count
-		if f.Code == events.RegionMissing {
+		if f.Code == events.RegionMissing || f.Code == events.LobbyOnly {
 			missing += f.Count
 		}
 	}
@@ -275,26 +332,4 @@ func permanent(d events.Decision) bool {
 // passedOver tells that a reason kept some destination out.
 func passedOver(d events.Decision, code events.Code) bool {
 	return slices.ContainsFunc(d.Filtered, func(f events.Filtered) bool { return f.Code == code })
-}
-
-// forJoin ranks the servers that may take a plain join, best first: healthy ones before
-// degraded ones, the emptiest first. q.exclude holds those that could not be reached.
-func forJoin(q question, f *projections.Fleet) []*projections.Backend {
-	var out []*projections.Backend
-	for _, b := range f.Backends {
-		code := refuseBackend(&q, b)
-		usable := code == "" || code == events.NotReady && b.State == events.Degraded
-		if usable && b.Advertise != "" && (b.MaxPlayers == 0 || b.Players < b.MaxPlayers) {
-			out = append(out, b)
-		}
-	}
-	load := func(b *projections.Backend) float64 {
-		degraded := 0.0
-		if b.State != events.Ready {
-			degraded = 1000
-		}
-		return degraded + float64(b.Players+b.Outstanding)/float64(max(b.MaxPlayers, 1))
-	}
-	slices.SortStableFunc(out, func(a, b *projections.Backend) int { return cmp.Compare(load(a), load(b)) })
-	return out
 }

@@ -258,43 +258,165 @@ func TestPermanent(t *testing.T) {
 	}
 }
 
-// TestForJoin: a plain join needs a seat, not a region; degraded servers are the last resort.
-func TestForJoin(t *testing.T) {
-	make4 := func() (a, b, c, d *projections.Backend) {
-		return destination("a", 0), destination("b", 0), destination("c", 0), destination("d", 0)
-	}
-	check := func(name string, q question, want string, backends ...*projections.Backend) {
-		t.Helper()
-		var got strings.Builder
-		for _, b := range forJoin(q, fleetOf(backends...)) {
-			got.WriteString(string(b.Server))
-		}
-		if got.String() != want {
-			t.Errorf("%s: %q, want %q", name, got.String(), want)
-		}
-	}
-	a, b, c, d := make4()
-	a.Players, b.Players, c.Players, d.Players = 50, 10, 0, 10
-	c.Outstanding = 20
-	d.State = events.Degraded
-	check("emptiest first, promises count, degraded last", anywhere(), "bcad", a, b, c, d)
-	a, b, c, d = make4()
-	check("ties in the order of ids", anywhere(), "abcd", a, b, c, d)
-	a.MaxPlayers, a.Players = 5, 5
-	b.Advertise = ""
-	c.State = events.Starting
-	d.Seen = t0.Add(-time.Minute)
-	check("full, without a door, starting, stale", anywhere(), "", a, b, c, d)
-	a, b, c, d = make4()
-	a.Accepting = false
+// aSeat is what a login without a transfer wants.
+func aSeat() question {
 	q := anywhere()
-	q.exclude = map[events.HostID]events.Code{"b": events.Unreachable}
-	q.drained = func(id events.HostID) bool { return id == "c" }
-	q.protocol = 767
-	d.ProtocolMin, d.ProtocolMax = 100, 200
-	check("closed, unreachable, drained, another protocol", q, "", a, b, c, d)
-	a.Accepting, a.MaxPlayers, a.Players = true, 0, 500
-	check("an unknown limit is none", q, "a", a)
+	q.join = true
+	return q
+}
+
+// TestJoinFilters: a join needs a door and a seat, not a region.
+func TestJoinFilters(t *testing.T) {
+	for name, row := range map[string]struct {
+		backend  func(b *projections.Backend)
+		question func(q *question)
+		want     events.Code
+	}{
+		"all well":                       {nil, nil, ""},
+		"nothing kept":                   {func(b *projections.Backend) { b.Regions[0].Kept = 0 }, nil, ""},
+		"no regions":                     {func(b *projections.Backend) { b.Regions = nil }, nil, ""},
+		"a named lobby":                  {nil, func(q *question) { q.lobbies = map[events.HostID]bool{"b": true} }, ""},
+		"degraded":                       {func(b *projections.Backend) { b.State = events.Degraded }, nil, ""},
+		"an unknown limit is none":       {func(b *projections.Backend) { b.MaxPlayers, b.Players = 0, 500 }, nil, ""},
+		"one seat left":                  {func(b *projections.Backend) { b.Players, b.Outstanding = 90, 9 }, nil, ""},
+		"full":                           {func(b *projections.Backend) { b.Players = 100 }, nil, events.Full},
+		"full with those who are due":    {func(b *projections.Backend) { b.Players, b.Outstanding = 90, 10 }, nil, events.Full},
+		"full with what is promised":     {func(b *projections.Backend) { b.Players = 99 }, func(q *question) { q.pledged = func(*projections.Backend, string) int { return 1 } }, events.Full},
+		"without a door":                 {func(b *projections.Backend) { b.Advertise = "" }, nil, events.Unreachable},
+		"not to be dialled":              {nil, func(q *question) { q.exclude = map[events.HostID]events.Code{"b": events.Unreachable} }, events.Unreachable},
+		"starting":                       {func(b *projections.Backend) { b.State = events.Starting }, nil, events.NotReady},
+		"shutting down":                  {func(b *projections.Backend) { b.State = events.ShuttingDown }, nil, events.NotReady},
+		"stale":                          {func(b *projections.Backend) { b.Seen = t0.Add(-time.Minute) }, nil, events.Stale},
+		"closed by its operator":         {func(b *projections.Backend) { b.Accepting = false }, nil, events.NotAccepting},
+		"drained":                        {nil, func(q *question) { q.drained = func(events.HostID) bool { return true } }, events.Drained},
+		"another protocol":               {nil, func(q *question) { q.protocol = 5 }, events.ProtocolAbsent},
+		"another wire version":           {func(b *projections.Backend) { b.Schema++ }, nil, events.SchemaRange},
+		"fixed elsewhere, none but this": {nil, func(q *question) { q.policy = policyOf(t, PolicyConfig{Kind: "fixed:z"}) }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, q := destination("b", 4), aSeat()
+			if row.backend != nil {
+				row.backend(b)
+			}
+			if row.question != nil {
+				row.question(&q)
+			}
+			ranked, d := choose(q, fleetOf(b))
+			got := events.Code("")
+			if len(d.Filtered) > 0 {
+				got = d.Filtered[0].Code
+			}
+			if got != row.want || (len(ranked) == 1) != (row.want == "") {
+				t.Fatalf("ranked %d, filtered %+v; want %q", len(ranked), d.Filtered, row.want)
+			}
+		})
+	}
+}
+
+// TestJoinOrder: the policy ranks whole servers; lobbies first, degraded servers last.
+func TestJoinOrder(t *testing.T) {
+	lobby := func(id events.HostID) *projections.Backend {
+		b := destination(id, 0)
+		b.Regions = []events.RegionBeat{}
+		return b
+	}
+	sick := func(b *projections.Backend) *projections.Backend { b.State = events.Degraded; return b }
+	busy := func(b *projections.Backend, mspt float64, players int) *projections.Backend {
+		b.MSPT, b.Players = &mspt, players
+		return b
+	}
+	for name, row := range map[string]struct {
+		policy  PolicyConfig
+		named   events.HostID // a lobby by its name
+		cooling events.HostID
+		fleet   *projections.Fleet
+		want    string
+	}{
+		"ties in the order of ids":         {fleet: fleetOf(destination("a", 0), destination("b", 9), destination("c", 0)), want: "abc"},
+		"by the policy's terms":            {fleet: fleetOf(busy(destination("a", 9), 45, 0), busy(destination("b", 0), 10, 0)), want: "ba"},
+		"by players":                       {policy: PolicyConfig{Kind: LeastPlayers}, fleet: fleetOf(busy(destination("a", 9), 1, 30), busy(destination("b", 0), 45, 20)), want: "ba"},
+		"lobbies first":                    {fleet: fleetOf(destination("a", 9), busy(lobby("b"), 49, 99), busy(lobby("c"), 10, 9)), want: "cba"},
+		"a named lobby is one":             {named: "b", fleet: fleetOf(destination("a", 9), destination("b", 9)), want: "ba"},
+		"degraded last, be it a lobby":     {fleet: fleetOf(sick(lobby("a")), sick(destination("b", 1)), destination("c", 0)), want: "cab"},
+		"a stalled one last":               {cooling: "a", fleet: fleetOf(destination("a", 0), sick(destination("b", 9))), want: "ba"},
+		"the fixed one first":              {policy: PolicyConfig{Kind: "fixed:c"}, fleet: fleetOf(destination("a", 9), destination("b", 9), destination("c", 9)), want: "cab"},
+		"after the lobbies, the fixed one": {policy: PolicyConfig{Kind: "fixed:c"}, fleet: fleetOf(destination("a", 9), lobby("b"), destination("c", 9)), want: "bca"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := aSeat()
+			q.policy = policyOf(t, row.policy)
+			q.lobbies = map[events.HostID]bool{row.named: true}
+			q.cooling = map[events.HostID]events.Code{row.cooling: events.OnCooldown}
+			ranked, d := choose(q, row.fleet)
+			var got strings.Builder
+			for i, c := range ranked {
+				got.WriteString(string(c.backend.Server))
+				if c.region != "" || d.Candidates[i].Server != c.backend.Server || d.Candidates[i].Region != "" {
+					t.Errorf("%s: region %q, recorded %+v", c.backend.Server, c.region, d.Candidates[i])
+				}
+			}
+			if got.String() != row.want {
+				t.Errorf("%q, want %q", got.String(), row.want)
+			}
+		})
+	}
+}
+
+// TestJoinRecord: what a join does not ask for is left out and named, and why one is before
+// another although it scores worse.
+func TestJoinRecord(t *testing.T) {
+	mspt := 49.0
+	a, b := destination("a", 9), destination("b", 9)
+	b.Regions, b.MSPT, b.State = []events.RegionBeat{}, &mspt, events.Degraded
+	q := aSeat()
+	q.memories = &memories{}
+	q.memories.init()
+	q.memories.letIn("a", a.Seq)
+	q.memories.letIn("a", a.Seq)
+	q.memories.letIn("b", b.Seq-1)
+	q.policy = policyOf(t, PolicyConfig{Terms: append(ShippedTerms(), TermConfig{Input: PlayerCount, Weight: 1}, TermConfig{Input: StickyRegion, Weight: 1})})
+	ranked, d := choose(q, fleetOf(a, b))
+	if len(ranked) != 2 || ranked[0].backend != a {
+		t.Fatalf("ranked %v", served(ranked))
+	}
+	if d.Unreported != "queueDepth,heapUsed,keptCount,keptRegion,stickyRegion" {
+		t.Errorf("unreported %q", d.Unreported)
+	}
+	if raw := termOf(t, d.Candidates[0], "playerCount").Raw; raw != 2 {
+		t.Errorf("a has %v players, want the 2 who are on the way", raw)
+	}
+	if raw := termOf(t, d.Candidates[1], "playerCount").Raw; raw != 0 {
+		t.Errorf("b has %v players, want none: a newer heartbeat counts them", raw)
+	}
+	for _, name := range []string{termLobby, termSick} {
+		if termOf(t, d.Candidates[1], name).Raw != 1 {
+			t.Errorf("%s is not recorded", name)
+		}
+	}
+}
+
+// TestLobbiesAreNoDestination: a lobby by its name has regions for nobody, itself included.
+func TestLobbiesAreNoDestination(t *testing.T) {
+	q := anywhere()
+	q.lobbies, q.home = map[events.HostID]bool{"a": true}, "a"
+	ranked, d := choose(q, fleetOf(destination("a", 9), destination("b", 1)))
+	if got := served(ranked); !slices.Equal(got, []string{"b/wild"}) || len(d.Filtered) != 1 || d.Filtered[0].Code != events.LobbyOnly {
+		t.Errorf("ranked %v, filtered %+v", got, d.Filtered)
+	}
+	q.wish.Pin = "a"
+	if _, d := choose(q, fleetOf(destination("a", 9), destination("b", 1))); !permanent(d) {
+		t.Errorf("a wait for %+v would help", d.Filtered)
+	}
+	f := fleetOf(destination("a", 9))
+	for _, row := range []struct {
+		fleet   *projections.Fleet
+		lobbies map[events.HostID]bool
+		want    events.Code
+	}{{f, nil, ""}, {f, q.lobbies, events.RegionMissing}, {fleetOf(), q.lobbies, ""}} {
+		if got := hopeless(events.Wish{}, 0, row.fleet, row.lobbies); got != row.want {
+			t.Errorf("of %d hosts, lobbies %v: %q, want %q", len(row.fleet.Backends), row.lobbies, got, row.want)
+		}
+	}
 }
 
 // termOf gives a candidate's term, which must be there.

@@ -165,7 +165,7 @@ func (d *Dispatcher) question(s Standing, r *run, inLogin bool) question {
 		paused: func(server events.HostID, region string) bool { return s.Controls.Pauses(server, region, waits) },
 		wish:   s.Active.Request.Wish, protocol: s.Session.Protocol, home: s.Session.Server, last: lastPlace(s.Done),
 		exclude: d.runs.excluded(r, d.Now()), drained: s.Controls.IsDrained, pledged: d.view.Pledged,
-		memories: &d.memories, policy: *d.policy.Load(), turn: r.turn, fresh: r.fresh, now: r.began, stale: r.timing.Stale,
+		lobbies: d.routing.Load().lobbies, memories: &d.memories, policy: *d.policy.Load(), turn: r.turn, fresh: r.fresh, now: r.began, stale: r.timing.Stale,
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"hash/fnv"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,6 +27,8 @@ type DispatcherConfig struct {
 	Policy Policy
 	// Line says how players wait; the zero value takes the shipped rules.
 	Line LineRules
+	// Routing says where logins go.
+	Routing Routing
 	// Kind is how players are held: KindEdge (they connect to us) or KindDirect (no front of
 	// ours). Local names the backend beside this dispatcher, whose players it holds who did not
 	// come over a front of ours: mandatory with KindDirect, possible beside an edge.
@@ -74,6 +77,8 @@ type Dispatcher struct {
 	timing    atomic.Pointer[Timing]
 	policy    atomic.Pointer[Policy]
 	lineRules atomic.Pointer[LineRules]
+	routing   atomic.Pointer[routing]
+	seating   sync.Mutex // held from the choice of a server for a join to its being remembered
 
 	permissions atomic.Pointer[Permissions]
 	limits      atomic.Pointer[Limits]
@@ -129,6 +134,7 @@ func NewDispatcher(cfg DispatcherConfig) (*Dispatcher, error) {
 	d.SetLine(cfg.Line)
 	d.SetLimits(nil)
 	d.SetEvents(EventTriggers{})
+	d.SetRouting(cfg.Routing)
 	d.notices.init()
 	d.setState(events.Starting)
 	d.view = projections.NewView(projections.Config{

@@ -25,7 +25,7 @@ func (d *Dispatcher) carryOut(ctx context.Context, s Standing, by Timing, a act)
 	case idle:
 		return false
 	case dispatch:
-		if code := hopeless(s.Active.Request.Wish, s.Session.Protocol, d.view.Fleet()); code != "" {
+		if code := hopeless(s.Active.Request.Wish, s.Session.Protocol, d.view.Fleet(), d.routing.Load().lobbies); code != "" {
 			return d.endHopeless(ctx, s, code, by)
 		}
 		if d.line.waits(s.Active.ID) {
@@ -43,15 +43,16 @@ func (d *Dispatcher) carryOut(ctx context.Context, s Standing, by Timing, a act)
 }
 
 // hopeless gives the reason why no wait can help, or "": hosts are known, be they ready or not,
-// and none of them has such a region, or none of those that have it speaks the client's version.
-func hopeless(w events.Wish, protocol int, f *projections.Fleet) events.Code {
+// and none of them has such a region, or none of those that have it speaks the client's version. Lobbies
+// have a region for nobody.
+func hopeless(w events.Wish, protocol int, f *projections.Fleet, lobbies map[events.HostID]bool) events.Code {
 	known, code := false, events.RegionMissing
 	for _, b := range f.Backends {
 		if w.Pin != "" && w.Pin != b.Server {
 			continue
 		}
 		known = true
-		if !slices.ContainsFunc(b.Regions, func(r events.RegionBeat) bool {
+		if lobbies[b.Server] || !slices.ContainsFunc(b.Regions, func(r events.RegionBeat) bool {
 			return (w.Region == "" || w.Region == r.Name) && (w.World == "" || w.World == r.World)
 		}) {
 			continue

@@ -46,7 +46,7 @@ func (d *Dispatcher) Route(ctx context.Context, l Login) Route {
 	if t := d.view.Player(l.Player).Active; t != nil {
 		return d.routeTransfer(ctx, l, *t)
 	}
-	return d.routePlain(l)
+	return d.routePlain(l, !l.Token.IsZero())
 }
 
 // byToken finds the transfer that a login's token names, waiting for it if need be.
@@ -121,7 +121,7 @@ func (d *Dispatcher) routeTransfer(ctx context.Context, l Login, t projections.T
 		}
 	case projections.Completed, projections.Failed, projections.Cancelled, projections.Superseded:
 	}
-	return d.routePlain(l)
+	return d.routePlain(l, true)
 }
 
 // cameForAnOldLife tells that a client is on the way to a promise that died with the life of
@@ -145,16 +145,16 @@ func (d *Dispatcher) claimInLogin(ctx context.Context, s Standing) bool {
 // for the login that is still held: it is the same reconnect, so nobody is moved twice.
 func (d *Dispatcher) nextInLogin(ctx context.Context, l Login, s Standing) Route {
 	if s.Active == nil {
-		return d.routePlain(l)
+		return d.routePlain(l, true)
 	}
 	if p := s.Active.Phase; p == projections.Claimed || p == projections.Pending {
 		if !d.finish(ctx, s, Release{Token: s.Active.Token, Reason: events.Unreachable, Detail: string(s.Active.Destination())}) {
-			return d.routePlain(l)
+			return d.routePlain(l, true)
 		}
 		s = d.standing(l.Player)
 	}
 	if s.Active == nil || !inPhases(s.Active.Phase, openPhases) {
-		return d.routePlain(l)
+		return d.routePlain(l, true)
 	}
 	r := d.runs.get(s.Active.ID, *d.timing.Load(), d.view.Fleet(), d.Now())
 	r.turn, r.fresh = nil, false // it was this player's turn once
@@ -171,39 +171,51 @@ func (d *Dispatcher) nextInLogin(ctx context.Context, l Login, s Standing) Route
 	if s.Active != nil {
 		d.finish(ctx, s, Fail{Transfer: s.Active.ID, Code: events.Unreachable, Decision: &decision, In: openPhases})
 	}
-	return d.routePlain(l)
+	return d.routePlain(l, true)
 }
 
-// routePlain sends a login to the server of the player's last session, else to the one
-// with most room.
-func (d *Dispatcher) routePlain(l Login) Route {
-	f := d.view.Fleet()
-	controls := d.view.Controls()
-	q := question{protocol: l.Protocol, now: d.Now(), stale: d.timing.Load().Stale, drained: controls.IsDrained, exclude: map[events.HostID]events.Code{}}
+// routePlain sends a login to the server that the policy chooses. Who comes back (to a transfer,
+// or where returns are sticky) goes to the server of the last session if that can take the player.
+func (d *Dispatcher) routePlain(l Login, back bool) Route {
+	d.seating.Lock()
+	defer d.seating.Unlock()
+	q := d.joinQuestion(l)
+	if s, ok := d.view.Session(l.Player); ok && (back || d.routing.Load().Sticky) {
+		home := q
+		home.wish.Pin, home.cooling = s.Server, nil
+		home.exclude = d.runs.excluded(&run{exclude: q.exclude}, q.now)
+		if ranked, decision := choose(home, d.view.Fleet()); len(ranked) > 0 {
+			return d.seat(l, ranked[0], decision)
+		}
+	}
+	ranked, decision := choose(q, d.view.Fleet())
+	if len(ranked) == 0 {
+		d.logger.Warn("no server can take a login", "name", l.Name, "player", l.Player, "decision", decided(decision))
+		return Route{Message: "login.none", Code: events.NoCandidate}
+	}
+	return d.seat(l, ranked[0], decision)
+}
+
+func (d *Dispatcher) joinQuestion(l Login) question {
+	q := question{
+		join: true, protocol: l.Protocol, now: d.Now(), stale: d.timing.Load().Stale, drained: d.view.Controls().IsDrained, pledged: d.view.Pledged,
+		lobbies: d.routing.Load().lobbies, memories: &d.memories, policy: *d.policy.Load(), exclude: map[events.HostID]events.Code{},
+		cooling: d.runs.excluded(&run{}, d.Now()),
+	}
 	for _, id := range l.Failed {
 		q.exclude[id] = events.Unreachable
 	}
-	able := restedFirst(forJoin(q, f), d.runs.excluded(&run{}, d.Now()))
-	if s, ok := d.view.Session(l.Player); ok {
-		for _, b := range able {
-			if b.Server == s.Server {
-				return Route{Server: b.Server, Address: b.Advertise}
-			}
-		}
-	}
-	if len(able) > 0 {
-		return Route{Server: able[0].Server, Address: able[0].Advertise}
-	}
-	return Route{Message: "login.none", Code: events.NoCandidate}
+	return q
 }
 
-// restedFirst leaves out the servers that cool down, unless there are no others.
-func restedFirst(able []*projections.Backend, cooling map[events.HostID]events.Code) []*projections.Backend {
-	rested := slices.DeleteFunc(slices.Clone(able), func(b *projections.Backend) bool { return cooling[b.Server] != "" })
-	if len(rested) == 0 {
-		return able
-	}
-	return rested
+// seat sends a login to a server, and remembers it, so that a crowd spreads before the next
+// heartbeats count it.
+func (d *Dispatcher) seat(l Login, c choice, decision events.Decision) Route {
+	b := c.backend
+	d.notePick(b.Server)
+	d.memories.letIn(b.Server, b.Seq)
+	d.logger.Info("login", "server", b.Server, "name", l.Name, "player", l.Player, "decision", decided(decision))
+	return Route{Server: b.Server, Address: b.Advertise}
 }
 
 // routeBlind sends a login somewhere while the log is out of sight: where the player was

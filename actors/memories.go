@@ -25,6 +25,8 @@ type memory struct {
 	others float64   // those that other dispatchers made
 	at     time.Time // when picks and others had these values
 	rtt    float64   // ms to connect, smoothed; NaN: never measured
+	joined int       // players let in here ...
+	beat   uint64    // ... since this heartbeat
 }
 
 var unknown = memory{rtt: math.NaN()}
@@ -73,6 +75,16 @@ func (m *memories) picked(id events.HostID, now time.Time, halfLife time.Duratio
 		*x = x.faded(now, halfLife)
 		x.turn, x.at = m.turns, now
 		x.picks++
+	})
+}
+
+// letIn says that a player is on the way to a server that last beat at a sequence.
+func (m *memories) letIn(id events.HostID, beat uint64) {
+	m.change(id, func(x *memory) {
+		if x.beat != beat {
+			x.beat, x.joined = beat, 0
+		}
+		x.joined++
 	})
 }
 

@@ -2,6 +2,8 @@ package actors
 
 import (
 	"cmp"
+	"fmt"
+	"log/slog"
 	"math"
 	"slices"
 	"strings"
@@ -17,6 +19,8 @@ const (
 	termKept    = "kept"          // fixed: ready in the region
 	termHome    = "home"          // the player stands there
 	termWeight  = "backendWeight" // divides the score
+	termLobby   = "lobby"         // of a join: lobbies go first
+	termSick    = "degraded"      // of a join: degraded servers go last
 )
 
 // record is why the ranking is as it is.
@@ -67,6 +71,12 @@ func (r *ranking) terms(p *policy, q *question, c *choice) []events.Term {
 	if q.wish.Pin == "" && q.home == c.backend.Server {
 		out = append(out, events.Term{Name: termHome, Raw: 1})
 	}
+	if q.join && q.isLobby(c.backend) {
+		out = append(out, events.Term{Name: termLobby, Raw: 1})
+	}
+	if c.backend.State == events.Degraded {
+		out = append(out, events.Term{Name: termSick, Raw: 1})
+	}
 	return out
 }
 
@@ -82,6 +92,21 @@ func (r *ranking) unreported(p *policy) string {
 		}
 	}
 	return strings.Join(names, ",")
+}
+
+// decided is a decision as it stands in a log line.
+type decided events.Decision
+
+// LogValue implements slog.LogValuer.
+func (d decided) LogValue() slog.Value {
+	var best, out []string
+	for _, c := range d.Candidates {
+		best = append(best, fmt.Sprintf("%s %.4g", c.Server, c.Score))
+	}
+	for _, f := range d.Filtered {
+		out = append(out, fmt.Sprintf("%s %d", f.Code, f.Count))
+	}
+	return slog.GroupValue(slog.String("policy", d.Policy), slog.String("best", strings.Join(best, ", ")), slog.String("filtered", strings.Join(out, ", ")))
 }
 
 func (r *ranking) filtered() []events.Filtered {

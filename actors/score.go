@@ -81,6 +81,9 @@ func reported(x *float64) float64 {
 // raw reads one input of a candidate.
 func (q *question) raw(in Input, c *choice) float64 {
 	b := c.backend
+	if q.join && (in == KeptCount || in == KeptRegion || in == StickyRegion) {
+		return missing // of places, and none is wanted
+	}
 	switch in {
 	case MSPT:
 		return reported(b.MSPT)
@@ -91,7 +94,7 @@ func (q *question) raw(in Input, c *choice) float64 {
 	case HeapUsed, HeapFree:
 		return heapShare(&b.BackendBeat)
 	case PlayerCount:
-		return count(b.Players)
+		return count(b.Players) + float64(c.joined)
 	case KeptCount:
 		return float64(c.all)
 	case KeptRegion:

@@ -54,7 +54,7 @@ func (d *Dispatcher) newTurns(wish events.Wish, w watch) *turns {
 	if controls.Killed || controls.LinePaused() {
 		return t
 	}
-	q := question{drained: controls.IsDrained, now: w.now, stale: w.timing.Stale}
+	q := question{drained: controls.IsDrained, lobbies: d.routing.Load().lobbies, now: w.now, stale: w.timing.Stale}
 	cooling := d.runs.excluded(&run{}, w.now)
 	most, fixed, want := d.window(w.timing), d.policy.Load().rules().fixed, projections.InLine{Wish: wish}
 	for _, b := range w.fleet.Backends {

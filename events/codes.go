@@ -32,6 +32,7 @@ const (
 	Drained        Code = "DRAINED"         // taken out by the operator
 	Paused         Code = "PAUSED"          // the operator stopped grants there
 	OnCooldown     Code = "ON_COOLDOWN"     // it failed a moment ago
+	LobbyOnly      Code = "LOBBY"           // it is named as a lobby: it only asks
 	RegionMissing  Code = "REGION_MISSING"  // it has no such region or world
 	NoneKept       Code = "NONE_KEPT"       // no coordinate is ready there
 	BypassBound    Code = "BYPASS_BOUND"    // as many have passed those who wait for it as may

@@ -28,8 +28,9 @@ type rig struct {
 	kind      events.SessionKind
 	timing    actors.Timing
 	line      actors.LineRules
-	pace      float64 // of every backend
-	quiet     bool    // nothing is logged
+	byRule    *actors.Routing // nil: whoever comes back goes to the last server
+	pace      float64         // of every backend
+	quiet     bool            // nothing is logged
 	accounts  actors.Accounts
 	clocks    clocks        // of the hosts
 	ear       *ear          // hears what the hosts log; nil: nobody does
@@ -170,6 +171,10 @@ func (r *rig) startDispatcherOn(conn string, id events.HostID, kind events.Sourc
 	cfg.Identity, cfg.Log, cfg.Bus, cfg.Logger, cfg.Timing = r.identity(kind, id), client, client, r.logger(id), r.timing
 	cfg.Line, cfg.Retention, cfg.Settings = r.line, r.retention, r.settings(id)
 	cfg.Accounts = r.accounts
+	cfg.Routing = actors.Routing{Sticky: true}
+	if r.byRule != nil {
+		cfg.Routing = *r.byRule
+	}
 	d, err := actors.NewDispatcher(cfg)
 	if err != nil {
 		r.t.Fatal(err)
@@ -268,7 +273,8 @@ func (r *rig) player(name string, edge, server events.HostID) *sim.Client {
 	return c
 }
 
-// pinned makes the edges route a first join to one server: its last session was there.
+// pinned makes the edges route a first join to one server, where returns are sticky: its last
+// session was there.
 func (r *rig) pinned(c *sim.Client, server events.HostID) {
 	src := streamtest.Source(events.SourceEdge, "before")
 	open := streamtest.FactBy(r.t, src, c.ID.String(), 0, &events.SessionOpened{Session: events.Session{
