@@ -73,6 +73,7 @@ var told = map[events.Code]struct {
 	events.AddressChanged: {never: aboutHost},
 	events.Drained:        {never: aboutHost},
 	events.OnCooldown:     {never: aboutHost},
+	events.LobbyOnly:      {never: aboutHost},
 	events.NoneKept:       {never: aboutHost},
 	events.Excluded:       {never: aboutHost},
 	events.SchemaRange:    {never: aboutHost},

@@ -9,6 +9,7 @@ import (
 	"github.com/landfall/landfall/actors"
 	"github.com/landfall/landfall/actors/sim"
 	"github.com/landfall/landfall/events"
+	"github.com/landfall/landfall/streams/streamtest"
 )
 
 // byRule plays a network whose logins are routed by the given rules alone.
@@ -130,7 +131,12 @@ func TestALobbyIsNoDestination(t *testing.T) {
 		if out := end.Reserved.Decision.Filtered; len(out) != 1 || out[0].Code != events.LobbyOnly || out[0].Examples[0] != "hub" {
 			t.Errorf("decided %+v", end.Reserved.Decision)
 		}
-		p.Ask("hub:default")
+		a := r.observer().Open(r.ctx, events.RequestAsk{
+			Player: p.ID, Name: p.Name, Transfer: streamtest.NewID[events.TransferID](), Trigger: events.TriggerAPI, Wish: events.Wish{Pin: "hub"},
+		}, "")
+		if a.Code != events.Accepted {
+			t.Fatal(a)
+		}
 		r.until("end of the wish for a lobby", 20*time.Second, func() bool {
 			done := r.observer().View().Player(p.ID).Done
 			return len(done) == 2 && done[1].Code == events.RegionMissing

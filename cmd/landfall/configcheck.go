@@ -224,7 +224,7 @@ func rolesOf(n *network.Network, id string) []string {
 		roles = append(roles, "relay on "+x.Relay.Listen)
 	}
 	switch {
-	case x.IsLobby():
+	case n.IsLobby(id):
 		roles = append(roles, "lobby at "+x.Advertise)
 	case x.IsBackend():
 		roles = append(roles, fmt.Sprintf("backend at %s with %s", x.Advertise, strings.Join(slices.Sorted(maps.Keys(x.Regions)), ", ")))

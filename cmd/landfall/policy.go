@@ -105,3 +105,12 @@ func lineOf(n *network.Network) actors.LineRules {
 		Enabled: l.Enabled, MaxSize: l.MaxSize, Notify: l.NotifySeconds.Duration(), MaxBypass: l.MaxBypass, DrainPerSecond: l.DrainPerSecond,
 	}
 }
+
+// routingOf is where network.yml wants logins to go.
+func routingOf(n *network.Network) actors.Routing {
+	r := actors.Routing{Sticky: n.Routing.StickyReturn}
+	for _, id := range n.Routing.Lobbies {
+		r.Lobbies = append(r.Lobbies, events.HostID(id))
+	}
+	return r
+}

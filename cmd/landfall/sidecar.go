@@ -27,11 +27,11 @@ func (h *host) sidecar(st *streams.Store) (*actors.Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.log.Info("backend", "id", id, "rcon", x.RCON.Address, "advertise", x.Advertise, "public", x.PublicAddress, "regions", slices.Sorted(maps.Keys(x.Regions)))
+	h.log.Info("backend", "id", id, "rcon", x.RCON.Address, "advertise", x.Advertise, "public", x.PublicAddress, "regions", slices.Sorted(maps.Keys(h.net.RegionsOf(id))))
 	b, err := actors.NewBackend(actors.BackendConfig{
 		Identity: h.identity(events.SourceBackend, events.HostID(id)),
 		Log:      st, Bus: st, World: world, Logger: h.log,
-		Regions: regionsOf(x), Advertise: x.Advertise, Public: x.PublicAddress, Adapter: "rcon", Version: buildInfo().Version,
+		Regions: regionsOf(h.net, id), Advertise: x.Advertise, Public: x.PublicAddress, Adapter: "rcon", Version: buildInfo().Version,
 		Allowed: allowedAddresses(h.net), HeartbeatEvery: h.net.Heartbeat.IntervalMs.Duration(), Settings: h.pushable(),
 	})
 	if err != nil {
@@ -77,17 +77,18 @@ func readPassword(n *network.Network, id string) (string, error) {
 // regionNames are the regions of the whole network: a player may name one of any server.
 func regionNames(n *network.Network) []string {
 	names := map[string]bool{}
-	for _, x := range n.Hosts {
-		for name := range x.Regions {
+	for id := range n.Hosts {
+		for name := range n.RegionsOf(id) {
 			names[name] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(names))
 }
 
-func regionsOf(x network.Host) []actors.Region {
+// regionsOf are the regions that a backend offers.
+func regionsOf(n *network.Network, id string) []actors.Region {
 	var out []actors.Region
-	for name, r := range x.Regions {
+	for name, r := range n.RegionsOf(id) {
 		region := actors.Region{
 			Name: name, World: r.World, CentreX: r.Centre[0], CentreZ: r.Centre[1],
 			MinRadius: r.MinRadius, MaxRadius: r.MaxRadius, Keep: r.Keep,

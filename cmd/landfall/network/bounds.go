@@ -114,9 +114,9 @@ var keys = []Key{
 
 	{Path: "routing.prefer", Kind: Choice, Choices: []string{"network", "local"}, Default: "network", Live: true, Doc: "a request that names no server: network goes to another server and home only if no other has room; local stays at home if there is room"},
 	{Path: "routing.dispatchMode", Kind: Choice, Choices: []string{"auto", "direct", "proxy"}, Default: "auto", Doc: "who dispatches: proxy: the edges and relays; direct: beside them the host of each backend, for players who connect straight to it; auto is direct exactly when the file lists no edge and no relay; see [hosts](hosts.md)"},
-	{Path: "routing.lobbies", Kind: IDs, Default: "[]", Doc: "hosts that only ask, although they have regions"},
+	{Path: "routing.lobbies", Kind: IDs, Default: "[]", Doc: "hosts that only ask, although they have regions: players come there first, and no transfer leads there"},
 	{Path: "routing.regionCollision", Kind: Choice, Choices: []string{"warn", "refuse"}, Default: "warn", Live: true, Doc: "a region name on several backends with different worlds: told in the log, or refused in this file"},
-	{Path: "routing.stickyReturn", Kind: Bool, Default: "false", Doc: "a returning player is routed to the last server"},
+	{Path: "routing.stickyReturn", Kind: Bool, Default: "false", Live: true, Doc: "a returning player is routed to the last server, if it can take the player; else as loadBalancer.policy says"},
 	{Path: "routing.crossServerPerSecond", Kind: Int, Min: 1, Max: 10_000, Default: "5", Unit: "per s", Live: true, Doc: "requests of its players that a backend passes on, see [limits](limits.md)"},
 	{Path: "routing.crossServerBurst", Kind: Int, Min: 1, Max: 10_000, Default: "10", Unit: "requests", Live: true, Doc: "requests that it passes on at once"},
 

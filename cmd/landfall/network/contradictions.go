@@ -31,6 +31,7 @@ var rules = []func(*judge){
 	(*judge).checkNamedHosts,
 	(*judge).checkLimits,
 	(*judge).checkCommand,
+	(*judge).checkLobbies,
 }
 
 func (j *judge) checkName() {
@@ -175,7 +176,7 @@ func (j *judge) checkNamedHosts() {
 	}
 	for _, x := range named {
 		if _, known := j.Hosts[x.id]; x.id != "" && !known {
-			j.fault(CodeUnknownHost, x.key, "%q is not under hosts; allowed: %s", x.id, j.hostList())
+			j.fault(CodeUnknownHost, x.key, "%q is not under hosts%s; allowed: %s", x.id, hint(x.id, j.hostIDs()), j.hostList())
 		}
 	}
 }
@@ -203,6 +204,19 @@ func (j *judge) checkLimits() {
 			allowed := append(slices.Clone(limitNames), slices.Sorted(maps.Keys(events))...)
 			j.fault(CodeContradiction, "limits."+id, "nothing is counted by this name; allowed: %s, or an event of triggers.event.map", strings.Join(allowed, ", "))
 		}
+	}
+}
+
+// checkLobbies: a lobby is a game server, and no transfer leads to it.
+func (j *judge) checkLobbies() {
+	for _, id := range j.Routing.Lobbies {
+		if h, known := j.Hosts[id]; known && !h.IsBackend() {
+			j.fault(CodeContradiction, "routing.lobbies", "%s is no game server; allowed: a host with advertise", id)
+		}
+	}
+	id, fixed := strings.CutPrefix(j.LoadBalancer.Policy, "fixed:")
+	if fixed && slices.Contains(j.Routing.Lobbies, id) {
+		j.fault(CodeContradiction, "loadBalancer.policy", "%s is among routing.lobbies, where no transfer leads; allowed: another server", id)
 	}
 }
 

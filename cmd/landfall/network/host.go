@@ -1,5 +1,7 @@
 package network
 
+import "slices"
+
 // Host is what hosts.<id> says about one host: all of its settings that differ from its neighbours'.
 type (
 	Host struct {
@@ -61,5 +63,13 @@ func (h Host) IsRelay() bool { return h.Relay.Listen != "" }
 // IsBackend tells whether a game server stands behind this host.
 func (h Host) IsBackend() bool { return h.RCON != nil || len(h.Regions) > 0 || h.Advertise != "" }
 
-// IsLobby tells whether this backend only asks and never receives.
-func (h Host) IsLobby() bool { return h.IsBackend() && len(h.Regions) == 0 }
+// IsLobby tells whether a backend only asks and never receives.
+func (n *Network) IsLobby(id string) bool { return n.Hosts[id].IsBackend() && len(n.RegionsOf(id)) == 0 }
+
+// RegionsOf are the regions that a backend offers: those of the file, and none where it is named as a lobby.
+func (n *Network) RegionsOf(id string) map[string]Region {
+	if slices.Contains(n.Routing.Lobbies, id) {
+		return nil
+	}
+	return n.Hosts[id].Regions
+}

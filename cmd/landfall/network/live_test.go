@@ -25,7 +25,7 @@ loadBalancer:
   backends: { survival-1: { weight: 0.5 } }
 line: { enabled: false, maxSize: 7, graceSeconds: 0, notifySeconds: 6, drainPerSecond: 0.5, maxBypass: 0, maxAgeSeconds: 60 }
 triggers: { command: { enabled: false }, event: { enabled: true, map: { arena-end: { region: default } } } }
-routing: { prefer: local, regionCollision: refuse, crossServerPerSecond: 50, crossServerBurst: 1 }
+routing: { prefer: local, regionCollision: refuse, crossServerPerSecond: 50, crossServerBurst: 1, stickyReturn: true }
 permissions: may.yml
 limits: { rtp: { cooldownSeconds: 60, perDay: 5, scope: server } }
 messages: "of our own.yml"
@@ -78,7 +78,7 @@ func TestEveryLiveKeyIsTried(t *testing.T) {
 func TestTakeOnRefuses(t *testing.T) {
 	next := parse(t, strings.Replace(small, "survival-1", "survival-2", 1)+"loadBalancer: { policy: \"fixed:survival-2\" }\n")
 	got, faults := parse(t, small).TakeOn(next)
-	if len(faults) != 1 || faults[0].Error() != `loadBalancer.policy: "survival-2" is not under hosts; allowed: proxy-1, survival-1` {
+	if len(faults) != 1 || faults[0].Error() != `loadBalancer.policy: "survival-2" is not under hosts (did you mean "survival-1"?); allowed: proxy-1, survival-1` {
 		t.Errorf("%v, %v", got, faults)
 	}
 }

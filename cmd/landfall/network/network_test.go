@@ -44,11 +44,23 @@ func TestTheExampleLoads(t *testing.T) {
 	if b.PublicAddress != "10.0.0.5:25566" || b.RCON.Address != "127.0.0.1:25575" || b.Regions["default"].Keep != 16 {
 		t.Errorf("survival-1 = %+v", b)
 	}
-	if b.Relay.Proxy != "auto" || b.IsRelay() || b.IsEdge() || b.IsLobby() || !n.Hosts["proxy-1"].IsEdge() {
+	if b.Relay.Proxy != "auto" || b.IsRelay() || b.IsEdge() || n.IsLobby("survival-1") || !n.Hosts["proxy-1"].IsEdge() {
 		t.Errorf("roles of survival-1 = %+v", b)
 	}
 	if n.Store.Retention != 720*time.Hour || n.Heartbeat.IntervalMs.Duration() != time.Second {
 		t.Errorf("retention %v, interval %v", n.Store.Retention, n.Heartbeat.IntervalMs.Duration())
+	}
+}
+
+// TestLobbies: without regions, or by name; what a named one has in the file it does not offer.
+func TestLobbies(t *testing.T) {
+	n := parse(t, small+"  hub: { advertise: \"127.0.0.1:2\" }\n")
+	if !n.IsLobby("hub") || n.IsLobby("survival-1") || n.IsLobby("proxy-1") || len(n.RegionsOf("survival-1")) != 1 {
+		t.Errorf("hub %v, survival-1 %v, proxy-1 %v", n.IsLobby("hub"), n.IsLobby("survival-1"), n.IsLobby("proxy-1"))
+	}
+	n = parse(t, small+"routing: { lobbies: [survival-1] }\n")
+	if !n.IsLobby("survival-1") || len(n.RegionsOf("survival-1")) != 0 || len(n.NotYet()) != 0 {
+		t.Errorf("survival-1 %v with %v, not yet: %v", n.IsLobby("survival-1"), n.RegionsOf("survival-1"), n.NotYet())
 	}
 }
 
