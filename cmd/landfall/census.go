@@ -156,5 +156,5 @@ func (n *census) has(what, name string, known []string) error {
 	if len(known) > 0 {
 		who = "known: " + strings.Join(known, ", ")
 	}
-	return fmt.Errorf("no %s %q is known%s (%s); with --force it is decided all the same, for one that has not started yet", what, name, meant(nearest(name, known)), who)
+	return fmt.Errorf("no %s %q is known%s (%s); with --force it is decided all the same, for one that has not started yet", what, name, network.Meant(network.Nearest(name, known)), who)
 }

@@ -101,7 +101,7 @@ var braced = regexp.MustCompile(`\{[^{}]*\}?|\}`)
 // faultOf is what is wrong with one text; the code is empty when nothing is.
 func faultOf(e network.Entry, shipped actors.Messages) (code, fault string) {
 	if _, known := shipped[e.Key]; !known {
-		return network.CodeUnknownKey, "no message has this key" + meant(nearest(e.Key, slices.Collect(maps.Keys(shipped)))) + "; docs/messages.md lists all"
+		return network.CodeUnknownKey, "no message has this key" + network.Meant(network.Nearest(e.Key, slices.Collect(maps.Keys(shipped)))) + "; docs/messages.md lists all"
 	}
 	allowed := actors.Placeholders(e.Key)
 	for _, found := range braced.FindAllString(e.Text, -1) {
@@ -113,15 +113,7 @@ func faultOf(e network.Entry, shipped actors.Messages) (code, fault string) {
 		if len(allowed) > 0 {
 			what = "allowed in braces: " + strings.Join(allowed, ", ")
 		}
-		return network.CodeOutOfBounds, found + " does not come with it" + meant(nearest(name, allowed)) + "; " + what
+		return network.CodeOutOfBounds, found + " does not come with it" + network.Meant(network.Nearest(name, allowed)) + "; " + what
 	}
 	return "", ""
-}
-
-// meant asks whether a name is the one that was meant.
-func meant(name string) string {
-	if name == "" {
-		return ""
-	}
-	return fmt.Sprintf(", did you mean %q?", name)
 }

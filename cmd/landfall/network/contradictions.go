@@ -176,7 +176,7 @@ func (j *judge) checkNamedHosts() {
 	}
 	for _, x := range named {
 		if _, known := j.Hosts[x.id]; x.id != "" && !known {
-			j.fault(CodeUnknownHost, x.key, "%q is not under hosts%s; allowed: %s", x.id, hint(x.id, j.hostIDs()), j.hostList())
+			j.fault(CodeUnknownHost, x.key, "%q is not under hosts%s; allowed: %s", x.id, Meant(Nearest(x.id, j.hostIDs())), j.hostList())
 		}
 	}
 }

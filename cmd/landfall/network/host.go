@@ -64,7 +64,9 @@ func (h Host) IsRelay() bool { return h.Relay.Listen != "" }
 func (h Host) IsBackend() bool { return h.RCON != nil || len(h.Regions) > 0 || h.Advertise != "" }
 
 // IsLobby tells whether a backend only asks and never receives.
-func (n *Network) IsLobby(id string) bool { return n.Hosts[id].IsBackend() && len(n.RegionsOf(id)) == 0 }
+func (n *Network) IsLobby(id string) bool {
+	return n.Hosts[id].IsBackend() && len(n.RegionsOf(id)) == 0
+}
 
 // RegionsOf are the regions that a backend offers: those of the file, and none where it is named as a lobby.
 func (n *Network) RegionsOf(id string) map[string]Region {

@@ -1,10 +1,13 @@
-package main
+package network
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
-// nearest is the known name that a mistyped one most likely is, empty when none is like it.
+// Nearest is the known name that a mistyped one most likely is, empty when none is like it.
 // Of two that are alike it is the lesser.
-func nearest(name string, known []string) string {
+func Nearest(name string, known []string) string {
 	best, least := "", max(len(name)/3, 2)+1
 	for _, k := range known {
 		d := distance(strings.ToLower(name), strings.ToLower(k))
@@ -13,6 +16,14 @@ func nearest(name string, known []string) string {
 		}
 	}
 	return best
+}
+
+// Meant asks whether a name is the one that was meant.
+func Meant(name string) string {
+	if name == "" {
+		return ""
+	}
+	return fmt.Sprintf(", did you mean %q?", name)
 }
 
 // distance is how many letters must be put in, taken out or exchanged to make b of a.

@@ -1,4 +1,4 @@
-package main
+package network
 
 import "testing"
 
@@ -8,11 +8,11 @@ func TestNearest(t *testing.T) {
 		"survival1": "survival-1", "Survival-2": "survival-2", "survival-3": "survival-1", "loby": "lobby", "lob": "lobby", "proxi-1": "proxy-1",
 		"failed.NOCANDIDATE": "failed.NO_CANDIDATE", "creative": "", "": "", "x": "",
 	} {
-		if got := nearest(name, known); got != want {
+		if got := Nearest(name, known); got != want {
 			t.Errorf("%q is taken for %q, want %q", name, got, want)
 		}
 	}
-	if got := nearest("a", nil); got != "" {
+	if got := Nearest("a", nil); got != "" {
 		t.Errorf("of nothing: %q", got)
 	}
 }
