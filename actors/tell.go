@@ -68,7 +68,8 @@ func missed(t projections.Transfer, s projections.Session) bool {
 
 // tellHeld shows the message of an end to its player as soon as this dispatcher holds the
 // player, within tellPatience. Another living holder that has heard of the end tells the player
-// itself, wherever the player goes meanwhile; for one that has not, the first in turn does.
+// itself, wherever the player goes meanwhile, as soon as the player's server answers; for one
+// that has not, the first in turn does.
 func (d *Dispatcher) tellHeld(ctx context.Context, q events.TellAsk, ended projections.Transfer) {
 	happened := ended.Seen.Last
 	ctx, cancel := context.WithTimeout(ctx, tellPatience-d.Now().Sub(happened))
@@ -86,6 +87,8 @@ func (d *Dispatcher) tellHeld(ctx context.Context, q events.TellAsk, ended proje
 			other, since = s, d.Now()
 		case !w.lived(s.Holder, s.HolderIncarnation, happened):
 			speaks = w.firstOf(ended.ID, happened)
+		case w.mute(s.Server):
+			since = d.Now() // the holder cannot have told yet
 		case d.Now().Sub(since) > w.timing.Stale+time.Second:
 			return
 		}
@@ -95,6 +98,12 @@ func (d *Dispatcher) tellHeld(ctx context.Context, q events.TellAsk, ended proje
 		}
 		d.awaitSessionChange(ctx, q.Player, s)
 	}
+}
+
+// mute tells that a server shows its players nothing now: its backend is silent.
+func (w watch) mute(id events.HostID) bool {
+	b := w.fleet.Backend(id)
+	return b == nil || w.fleet.Silence(b.Seen, w.now) > w.timing.Stale
 }
 
 // lived tells that a life of a dispatcher had begun by then: what was written since it has heard

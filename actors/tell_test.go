@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/landfall/landfall/events"
+	"github.com/landfall/landfall/streams/streamtest"
 )
 
 // TestTellsOfTheEnd: who holds the player tells of the end, whoever has written it; who does
@@ -79,4 +80,57 @@ func (s *seer) beginsToBeat(t *testing.T, id events.HostID) {
 		t.Fatal(err)
 	}
 	eventually(t, "the beat of "+string(id), func() bool { return s.view.Fleet().Proxy(id) != nil })
+}
+
+// TestTellsForAHolderThatCouldNot: a holder whose player's server is silent has told nobody; if
+// it dies before that server answers again, whoever holds the player next tells. Where the server
+// answers, the living holder has told, and nobody repeats it.
+func TestTellsForAHolderThatCouldNot(t *testing.T) {
+	for name, row := range map[string]struct{ silent, told bool }{
+		"the server is silent": {silent: true, told: true},
+		"the server answers":   {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mutating(t, []events.TransferFact{requested()}, func(t *testing.T, ctx context.Context, s *seer) {
+				s.tasks.begin(ctx)
+				heard := make(chan string, 10)
+				go func() {
+					_ = s.mem.Client("a").Serve(ctx, events.ToBackend("a", events.VerbTell), "", func() {}, answerWith(identity(events.SourceBackend, "a"), fromDispatcher, refusePlain,
+						func(_ context.Context, _ events.HostID, q events.TellAsk) events.Answer {
+							heard <- q.Message
+							return events.Answer{Code: events.OK}
+						}))
+				}()
+				alive := func() { // e2 for as long as it holds the player, and the server unless it is silent
+					s.beginsToBeat(t, "e2")
+					if !row.silent {
+						beat := destination("a", 4).BackendBeat
+						c := s.mem.Client("beats of a")
+						last, _, err := c.LastOf(ctx, events.Fleet, events.BackendKey("a"))
+						if err == nil {
+							_, err = c.Append(ctx, streamtest.Fact(t, events.BackendKey("a"), last.Seq, &beat))
+						}
+						if err != nil {
+							t.Fatal(err)
+						}
+					}
+					time.Sleep(time.Second)
+				}
+				for range 6 { // longer than it takes to judge somebody dead
+					alive()
+				}
+				s.goesTo(t, "e2")
+				s.put(t, &events.Failed{Code: events.MoveRefused})
+				for range 8 {
+					alive()
+				}
+				s.goesTo(t, "e1")
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if told := len(heard) > 0; told != row.told || len(heard) > 1 {
+					t.Errorf("told %d times, want told: %t", len(heard), row.told)
+				}
+			})
+		})
+	}
 }
