@@ -1,6 +1,7 @@
 package events
 
 import (
+	"bytes"
 	"fmt"
 	"time"
 )
@@ -27,6 +28,16 @@ func (m Message) CheckTTL() error {
 		return fmt.Errorf("time to live %s: want whole seconds, or 0 for good", m.TTL)
 	}
 	return nil
+}
+
+// Is tells that a record is this fact, whatever it was written on top of.
+func (m Message) Is(r Record) bool {
+	return r.Bucket == m.Bucket && r.Key == m.Key && r.Header[HeaderType] == m.Header[HeaderType] && bytes.Equal(r.Body, m.Body)
+}
+
+// OtherFact is the refusal of a message whose id is another fact's.
+func (m Message) OtherFact(r Record) error {
+	return fmt.Errorf("the id %s is that of another fact, at sequence %d under %s", m.Header[HeaderID], r.Seq, r.Key)
 }
 
 // Record is one stored message, exactly as the log holds it.

@@ -182,9 +182,10 @@ func (s *Store) send(ctx context.Context, m events.Message, form *nats.Msg) (uin
 		return fail(reasonOfTransport(sent, err), 0, 0, err)
 	}
 	var ack struct {
-		Stream string      `json:"stream"`
-		Seq    uint64      `json:"seq"`
-		Error  *storeError `json:"error"`
+		Stream    string      `json:"stream"`
+		Seq       uint64      `json:"seq"`
+		Duplicate bool        `json:"duplicate"`
+		Error     *storeError `json:"error"`
 	}
 	if err := json.Unmarshal(answer.Data, &ack); err != nil {
 		return fail(events.Unknown, 0, 0, fmt.Errorf("answer of the store: %w", err))
@@ -196,7 +197,23 @@ func (s *Store) send(ctx context.Context, m events.Message, form *nats.Msg) (uin
 	if ack.Stream != StreamName(m.Bucket) || ack.Seq == 0 {
 		return fail(events.Unknown, 0, 0, fmt.Errorf("stream %q acknowledged sequence %d", ack.Stream, ack.Seq))
 	}
+	if ack.Duplicate && !s.cfg.NoRead {
+		return s.known(ctx, m, ack.Seq)
+	}
 	return ack.Seq, nil
+}
+
+// known looks at what the store has under an id that it knows already: an id stands for one fact,
+// and only the same fact is a retry. What retention took since was there.
+func (s *Store) known(ctx context.Context, m events.Message, seq uint64) (uint64, *events.AppendError) {
+	r, found, err := s.at(ctx, m.Bucket, seq)
+	switch {
+	case err != nil:
+		return 0, &events.AppendError{Reason: events.Unknown, Key: m.Key, Err: fmt.Errorf("read sequence %d, which has this id: %w", seq, err)}
+	case found && !m.Is(r):
+		return 0, &events.AppendError{Reason: events.NotAllowed, Key: m.Key, Err: m.OtherFact(r)}
+	}
+	return seq, nil
 }
 
 // publication is the one place where a guard is put on a message. Subject and guard come
@@ -226,16 +243,19 @@ func publication(m events.Message) *nats.Msg {
 // resolve looks for the own event before a refusal is believed: an acknowledgement may
 // have been lost, here or in an earlier call.
 func (s *Store) resolve(ctx context.Context, m events.Message, failed *events.AppendError) (uint64, *events.AppendError) {
+	refused := failed.Reason == events.NotAllowed
 	switch failed.Reason {
 	case events.Conflict, events.Unknown, events.KeyIsFull:
 	default: // of InFlight the next try tells more than the log does now
-		return 0, failed
+		if !refused || failed.Code == 0 || s.cfg.NoRead {
+			return 0, failed
+		} // a code that nobody knows may mean anything
 	}
 	seq, found, err := s.own(ctx, m, m.Prev, failed.Last)
 	switch {
 	case found:
 		return seq, nil
-	case err != nil: // who refused it may have been the fact itself
+	case err != nil && !refused: // who refused it may have been the fact itself
 		failed.Reason, failed.Err = events.Unknown, errors.Join(failed.Err, err)
 	}
 	return 0, failed

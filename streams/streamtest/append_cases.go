@@ -205,6 +205,35 @@ func sameIDAgain(t *testing.T, s Store, _ Features) {
 	}
 }
 
+// idOfAnotherFact: an id is one fact's for good; who uses it for another is told, and not that the
+// other one was stored.
+func idOfAnotherFact(t *testing.T, s Store, _ Features) {
+	c, other := s.Connect(t), s.Connect(t)
+	m := Fact(t, newTransfer(), 0, &events.Requested{})
+	first := mustAppend(t, c, m)
+	forged := map[string]events.Message{
+		"another fact of the same key": Fact(t, m.Key, first, &events.Waitlisted{}),
+		"the same of another key":      Fact(t, newTransfer(), 0, &events.Requested{}),
+		"another body":                 Fact(t, m.Key, first, &events.Requested{Name: "somebody else"}),
+	}
+	for name, f := range forged {
+		f.Header[events.HeaderID] = m.Header[events.HeaderID]
+		for _, from := range []Conn{c, other} {
+			seq, err := settle(within(t), from, f)
+			failed, ok := errors.AsType[*events.AppendError](err)
+			if !ok || failed.Reason != events.NotAllowed {
+				t.Errorf("%s: sequence %d, %v; want reason %q", name, seq, err, events.NotAllowed)
+			}
+		}
+	}
+	if seq := mustAppend(t, other, m); seq != first {
+		t.Errorf("the fact itself: sequence %d, want %d", seq, first)
+	}
+	if r, ok := mustLast(t, c, events.Transfers, m.Key); !ok || r.Seq != first {
+		t.Errorf("something was stored: %+v", r)
+	}
+}
+
 // cancelledAppend: nothing leaves for a caller who is gone already.
 func cancelledAppend(t *testing.T, s Store, _ Features) {
 	c := s.Connect(t)

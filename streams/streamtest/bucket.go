@@ -100,6 +100,9 @@ func (b *bucket) append(m events.Message, now time.Time) (uint64, *events.Append
 		return 0, refused
 	}
 	if seq, ok := b.ids[id]; ok {
+		if r := b.at(seq); r != nil && !m.Is(*r) {
+			return 0, &events.AppendError{Reason: events.NotAllowed, Key: m.Key, Err: m.OtherFact(*r)}
+		}
 		return seq, nil
 	}
 	if last := newest(b.byGuard[b.name.Guard(m.Key)]); last != m.Prev {

@@ -126,6 +126,7 @@ var wholeCases = []suiteCase{
 	{"guard/conflicts are typed", conflictsAreTyped},
 	{"append/record is what was sealed", recordIsExact},
 	{"append/same id again", sameIDAgain},
+	{"append/id of another fact", idOfAnotherFact},
 	{"append/cancelled caller", cancelledAppend},
 	{"append/full key", fullKey},
 	{"append/rolling key", rollingKey},
