@@ -144,10 +144,11 @@ func (e *env) postgresServer(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dir, port := filepath.Join(e.dir, "postgres"), ""
-	if port, err = freePort(); err != nil {
+	port, err := freePort()
+	if err != nil {
 		return "", err
 	}
+	dir := filepath.Join(e.dir, "postgres")
 	if err := who.own(dir); err != nil {
 		return "", err
 	}
