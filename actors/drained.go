@@ -32,13 +32,17 @@ func (o *openness) set(drain *events.DrainSet) {
 	o.changed = make(chan struct{})
 }
 
+func (o *openness) now() (drain *events.DrainSet, changed <-chan struct{}) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.drain, o.changed
+}
+
 // Drained gives the decision of the operator who has drained this proxy, nil when it is
 // open, and a channel that is closed when that changes. Who has no front of its own is never
 // drained: the server beside it is.
 func (d *Dispatcher) Drained() (drain *events.DrainSet, changed <-chan struct{}) {
-	d.open.mu.Lock()
-	defer d.open.mu.Unlock()
-	return d.open.drain, d.open.changed
+	return d.open.now()
 }
 
 // noteDrain hears every fold of control.

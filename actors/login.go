@@ -68,15 +68,8 @@ func (d *Dispatcher) byToken(ctx context.Context, l Login) (projections.Transfer
 	if known {
 		owner = found.Player
 	}
-	code := events.Code("")
-	switch {
-	case spent:
-		code = events.TokenSpent
-	case !known:
-		code = events.TokenUnknown
-	case found.Player != l.Player:
-		code = events.WrongPlayer
-	case found.Phase.Terminal() || found.Token != l.Token:
+	code := refuseToken(l, found, known)
+	if spent {
 		code = events.TokenSpent
 	}
 	if code != "" {

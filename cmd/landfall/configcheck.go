@@ -218,7 +218,7 @@ func rolesOf(n *network.Network, id string) []string {
 		roles = append(roles, "carries the store")
 	}
 	for _, e := range x.Edges {
-		roles = append(roles, fmt.Sprintf("edge for %s on %s", e.Game, e.Listen))
+		roles = append(roles, fmt.Sprintf("%s for %s on %s", edgeName(x), e.Game, e.Listen))
 	}
 	if x.IsRelay() {
 		roles = append(roles, "relay on "+x.Relay.Listen)
@@ -236,6 +236,13 @@ func rolesOf(n *network.Network, id string) []string {
 		roles = append(roles, "no role")
 	}
 	return roles
+}
+
+func edgeName(x network.Host) string {
+	if x.IsRouter() {
+		return "router"
+	}
+	return "edge"
 }
 
 func directRole(n *network.Network) string {

@@ -62,6 +62,7 @@ type crew struct {
 	store *hostStore
 
 	dispatcher *actors.Dispatcher // nil: none here
+	router     *actors.Router     // leads the edges in place of a dispatcher; nil: none here
 	sealer     *actors.Sealer     // beside a dispatcher
 	backend    *actors.Backend    // nil: none here
 }
@@ -121,6 +122,9 @@ func (c *crew) man(ctx context.Context, fronts, core *gang) error {
 	if err := c.makeDispatcher(ctx); err != nil {
 		return err
 	}
+	if err := c.makeRouter(ctx); err != nil {
+		return err
+	}
 	if err := c.makeBackend(ctx); err != nil {
 		return err
 	}
@@ -130,11 +134,42 @@ func (c *crew) man(ctx context.Context, fronts, core *gang) error {
 	if c.dispatcher != nil {
 		core.start(c.dispatcher.Run)
 		core.start(c.sealer.Run)
-		core.start(c.announce)
+	}
+	if c.router != nil {
+		core.start(c.router.Run)
+	}
+	if c.lead() == nil {
+		c.sayReady()
 		return nil
 	}
-	c.sayReady()
+	core.start(c.announce)
 	return nil
+}
+
+// lead is who leads the edges of this process, if it has any; nil: nobody sees the log here.
+func (c *crew) lead() lead {
+	switch {
+	case c.router != nil:
+		return c.router
+	case c.dispatcher != nil:
+		return c.dispatcher
+	}
+	return nil
+}
+
+func (c *crew) makeRouter(ctx context.Context) error {
+	self := c.host.self
+	if !self.Proxy.IsRouter() {
+		return nil
+	}
+	st, err := c.store.as(ctx, events.HostID(self.ProxyID), self.Proxy)
+	if err != nil {
+		return err
+	}
+	c.router, err = actors.NewRouter(actors.RouterConfig{
+		ID: events.HostID(self.ProxyID), Log: st, Keys: c.host.keys, Now: time.Now, Logger: c.host.log, Timing: timingOf(c.host.net),
+	})
+	return err
 }
 
 func (c *crew) makeDispatcher(ctx context.Context) error {
@@ -173,24 +208,25 @@ func (c *crew) makeBackend(ctx context.Context) error {
 	return err
 }
 
-// announce hands the edges over once the dispatcher sees the log.
+// announce hands the edges over once their lead sees the log.
 func (c *crew) announce(ctx context.Context) error {
-	if err := c.dispatcher.View().WaitLive(ctx); err != nil {
+	lead := c.lead()
+	if err := lead.View().WaitLive(ctx); err != nil {
 		return err
 	}
-	drain, changed := c.dispatcher.Drained()
+	drain, changed := lead.Drained()
 	if drain != nil {
 		c.shut(drain)
 	}
-	c.front.attach(c.dispatcher)
+	c.front.attach(lead)
 	c.sayReady()
 	return c.mindDoors(ctx, changed)
 }
 
 func (c *crew) sayReady() {
 	state := []any{"proxy", c.host.self.ProxyID, "server", c.host.self.ServerID, "carrier", c.host.self.Carrier}
-	if c.dispatcher != nil {
-		if drain, _ := c.dispatcher.Drained(); drain != nil {
+	if lead := c.lead(); lead != nil {
+		if drain, _ := lead.Drained(); drain != nil {
 			state = append(state, "drained", true)
 		}
 	}

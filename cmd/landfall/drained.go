@@ -24,7 +24,7 @@ func (c *crew) mindDoors(ctx context.Context, changed <-chan struct{}) error {
 			return ctx.Err()
 		}
 		var drain *events.DrainSet
-		drain, changed = c.dispatcher.Drained()
+		drain, changed = c.lead().Drained()
 		again = nil
 		if drain != nil {
 			c.shut(drain)

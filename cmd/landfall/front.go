@@ -12,18 +12,27 @@ import (
 	"github.com/landfall/landfall/actors/edge"
 	"github.com/landfall/landfall/cmd/landfall/network"
 	"github.com/landfall/landfall/events"
+	"github.com/landfall/landfall/projections"
 )
 
-// front is what the edges of this process ask: the dispatcher once there is one, the doors
-// of network.yml before and without it.
+// lead is who leads logins: a dispatcher, or a router, which knows only tokens.
+type lead interface {
+	Route(ctx context.Context, l actors.Login) actors.Route
+	Drained() (drain *events.DrainSet, changed <-chan struct{})
+	View() *projections.View
+}
+
+// front is what the edges of this process ask: its lead once there is one, the doors of
+// network.yml before and without it.
 type front struct {
 	net   *network.Network
 	doors *doors
 	live  *live
-	ready func() // called once, when there is a dispatcher; may be nil
+	ready func() // called once, when there is a lead; may be nil
 
 	mu         sync.Mutex
-	dispatcher *actors.Dispatcher
+	lead       lead
+	dispatcher *actors.Dispatcher           // that lead, nil when it is a router
 	open       map[uint64]actors.Connection // spliced now
 }
 
@@ -33,23 +42,27 @@ func newFront(h *host) *front {
 	return &front{net: h.net, doors: newDoors(h.net, h.live), live: h.live, open: map[uint64]actors.Connection{}}
 }
 
-// attach hands the front over to a dispatcher, with the connections it holds already.
-func (f *front) attach(d *actors.Dispatcher) {
+// attach hands the front over to a lead; a dispatcher gets the connections that are open already.
+func (f *front) attach(l lead) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.dispatcher = d
+	f.lead = l
+	f.dispatcher, _ = l.(*actors.Dispatcher)
 	if f.ready != nil {
 		f.ready()
 	}
+	if f.dispatcher == nil {
+		return
+	}
 	for _, c := range f.open {
-		d.Opened(c)
+		f.dispatcher.Opened(c)
 	}
 }
 
-func (f *front) dispatch() *actors.Dispatcher {
+func (f *front) leads() lead {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.dispatcher
+	return f.lead
 }
 
 // players counts the connections that are spliced.
@@ -61,24 +74,31 @@ func (f *front) players() int {
 
 // Route implements edge.Router.
 func (f *front) Route(ctx context.Context, a edge.Arrival) edge.Decision {
-	d := f.dispatch()
-	if d == nil {
+	l := f.leads()
+	if l == nil {
 		return f.doors.inTurn(a.Failed, string(events.TransportDown))
 	}
-	r := d.Route(ctx, loginOf(a))
+	r := l.Route(ctx, loginOf(a))
+	_, router := l.(*actors.Router)
 	switch {
 	case r.Server != "":
 		return f.doors.to(string(r.Server), r.Address, string(r.Code))
-	case r.Code == events.TransportDown:
+	case router && !f.hasFallback(a), r.Code == events.TransportDown:
 		return f.doors.inTurn(a.Failed, string(r.Code))
 	}
 	return f.refuse(a, r)
 }
 
+// hasFallback tells that the file names a server for those whom nobody takes, which this
+// login has not tried.
+func (f *front) hasFallback(a edge.Arrival) bool {
+	last := f.net.Edge.Fallback
+	return last != "" && !slices.Contains(a.Failed, last)
+}
+
 // refuse sends a login that nobody takes to edge.fallback, if the file names one.
 func (f *front) refuse(a edge.Arrival, r actors.Route) edge.Decision {
-	last := f.net.Edge.Fallback
-	if last != "" && !slices.Contains(a.Failed, last) {
+	if last := f.net.Edge.Fallback; f.hasFallback(a) {
 		return f.doors.to(last, f.net.Hosts[last].Advertise, string(r.Code))
 	}
 	return edge.Decision{Refuse: f.live.text(r.Message, nil), Code: string(r.Code)}
@@ -123,13 +143,13 @@ func (f *front) Status() edge.Status {
 		Description: f.live.text("status.line", []events.Arg{{Name: "network", Value: f.net.Network.Name}}),
 		Version:     "Landfall",
 	}
-	d := f.dispatch()
-	if d == nil {
+	l := f.leads()
+	if l == nil {
 		s.Online = f.players()
 		s.Max = s.Online + 1
 		return s
 	}
-	for _, b := range d.View().Fleet().Backends {
+	for _, b := range l.View().Fleet().Backends {
 		if time.Since(b.Seen) < f.live.now().net.LoadBalancer.StaleAfterMs.Duration() {
 			s.Online += b.Players
 			s.Max += b.MaxPlayers

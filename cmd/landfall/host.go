@@ -96,7 +96,7 @@ func newID() [16]byte {
 // empty when it does not dispatch.
 func (h *host) dispatcherID() (events.HostID, events.SessionKind) {
 	switch {
-	case h.self.IsProxy():
+	case h.self.IsProxy() && !h.self.Proxy.IsRouter():
 		return events.HostID(h.self.ProxyID), events.KindEdge
 	case h.self.IsBackend() && h.net.Direct():
 		return events.HostID(h.self.ServerID), events.KindDirect
@@ -107,7 +107,7 @@ func (h *host) dispatcherID() (events.HostID, events.SessionKind) {
 // roleOf is what a host's login may do.
 func roleOf(n *network.Network, x network.Host) streams.Role {
 	switch {
-	case x.IsEdge(), x.IsRelay(), x.IsBackend() && n.Direct():
+	case x.IsEdge() && !x.IsRouter(), x.IsRelay(), x.IsBackend() && n.Direct():
 		return streams.RoleDispatcher
 	case x.IsBackend():
 		return streams.RoleBackend

@@ -100,6 +100,7 @@ func (h *host) run(ctx context.Context) error {
 	if locked != nil && !h.self.Proxy.IsEdge() {
 		return locked
 	}
+	h.sayWired()
 	f := newFront(h)
 	edges, err := h.listen(f)
 	if err != nil {

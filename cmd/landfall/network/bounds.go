@@ -147,6 +147,7 @@ var keys = []Key{
 	{Path: "messages", Kind: Path, Default: "messages.yml", Live: true, Doc: "file of the texts that players read; translations lie beside it as messages.<locale>.yml, see messages.md"},
 
 	{Path: "hosts.<id>.api", Kind: Address, Default: `""`, Sample: true, Doc: "listener of the HTTP API"},
+	{Path: "hosts.<id>.mode", Kind: Choice, Choices: []string{"participant", "router"}, Default: "participant", Doc: "what the edges of this host do: a router leads who comes with a token where it leads, everybody else to edge.fallback or the servers in turn; it does not dispatch; see [hosts](hosts.md)"},
 	{Path: "hosts.<id>.creds", Kind: Path, Default: `""`, Doc: "this host's own key"},
 	{Path: "hosts.<id>.edges[].game", Kind: Choice, Choices: []string{"minecraft", "vintagestory", "tcp"}, Default: "minecraft", Doc: "protocol of the players"},
 	{Path: "hosts.<id>.edges[].listen", Kind: Listen, Required: true, Doc: "address that players reach"},

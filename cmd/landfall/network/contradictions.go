@@ -85,8 +85,11 @@ func (j *judge) checkTimes() {
 }
 
 func (j *judge) checkDispatchMode() {
-	if j.Routing.DispatchMode == "proxy" && !j.HasFront() {
+	switch {
+	case j.Routing.DispatchMode == "proxy" && !j.HasFront():
 		j.fault(CodeContradiction, "routing.dispatchMode", "proxy, but hosts lists no edge and no relay; allowed: auto, direct")
+	case !j.Dispatches():
+		j.fault(CodeContradiction, "routing.dispatchMode", "%s, but every edge under hosts is a router, so nobody moves players; allowed: direct, or mode: participant on one of the edges", j.Routing.DispatchMode)
 	}
 }
 
@@ -96,9 +99,20 @@ func (j *judge) checkHosts() {
 		if h.IsEdge() && j.Edge.Domain == "" {
 			j.fault(CodeRequired, "edge.domain", "is missing, but %s listens for players; allowed: %s", id, forms[Domain].allowed)
 		}
+		j.checkMode(key, h)
 		j.checkEdges(key, h)
 		j.checkBackend(key, h)
 		j.checkRegions(key, h)
+	}
+}
+
+func (j *judge) checkMode(key string, h Host) {
+	switch {
+	case !h.IsRouter():
+	case !h.IsEdge():
+		j.fault(CodeContradiction, key+".mode", "router, but the host lists no edges; allowed: participant, or edges to route from")
+	case h.IsBackend():
+		j.fault(CodeContradiction, key+".mode", "router, but the host is a backend too; allowed: participant, or another id for the edges")
 	}
 }
 

@@ -6,6 +6,7 @@ import "slices"
 type (
 	Host struct {
 		API                   string            `yaml:"api"`
+		Mode                  string            `yaml:"mode"`
 		Creds                 string            `yaml:"creds"`
 		Edges                 []Listener        `yaml:"edges"`
 		Advertise             string            `yaml:"advertise"`
@@ -56,6 +57,9 @@ type (
 
 // IsEdge tells whether players connect to this host.
 func (h Host) IsEdge() bool { return len(h.Edges) > 0 }
+
+// IsRouter tells whether the edges of this host route by token alone: it dispatches nothing.
+func (h Host) IsRouter() bool { return h.Mode == "router" }
 
 // IsRelay tells whether this host stands between a foreign proxy and its backend.
 func (h Host) IsRelay() bool { return h.Relay.Listen != "" }

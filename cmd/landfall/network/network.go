@@ -206,6 +206,19 @@ func (n *Network) HasFront() bool {
 	return false
 }
 
+// Dispatches tells whether any host of the file moves players.
+func (n *Network) Dispatches() bool {
+	if n.Direct() {
+		return true
+	}
+	for _, h := range n.Hosts {
+		if h.IsEdge() && !h.IsRouter() || h.IsRelay() {
+			return true
+		}
+	}
+	return false
+}
+
 // File resolves a path that network.yml names: relative ones start where network.yml lies.
 func (n *Network) File(path string) string {
 	if path == "" || filepath.IsAbs(path) {

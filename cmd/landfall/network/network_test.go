@@ -206,6 +206,7 @@ hosts: { a: { advertise: "127.0.0.1:1", regions: { default: {} } } }
 	}{
 		{"auto with an edge", small, false},
 		{"direct with an edge", small + "routing: { dispatchMode: direct }\n", true},
+		{"a router beside", small + "  hub: { mode: router, edges: [ { listen: \":1\" } ] }\n", false},
 		{"proxy with an edge", small + "routing: { dispatchMode: proxy }\n", false},
 		{"auto without", direct, true},
 		{"direct without", direct + "routing: { dispatchMode: direct }\n", true},
