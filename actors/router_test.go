@@ -10,9 +10,9 @@ import (
 	"github.com/landfall/landfall/streams/streamtest"
 )
 
-// routing runs a test body with a router on a log that holds some facts of the player, and a
+// withRouter runs a test body with a router on a log that holds some facts of the player, and a
 // server b that beats.
-func routing(t *testing.T, facts []events.TransferFact, body func(t *testing.T, ctx context.Context, mem *streamtest.Memory, r *Router)) {
+func withRouter(t *testing.T, facts []events.TransferFact, body func(t *testing.T, ctx context.Context, mem *streamtest.Memory, r *Router)) {
 	t.Helper()
 	bubble(t, func(t *testing.T, ctx context.Context, mem *streamtest.Memory) {
 		for _, f := range facts {
@@ -56,7 +56,7 @@ func TestRouterLeadsByTokenAlone(t *testing.T) {
 		"could not be reached": {moving, Login{Player: steve, Token: good, Failed: []events.HostID{"b"}}, "", events.Unreachable, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			routing(t, c.facts, func(t *testing.T, ctx context.Context, mem *streamtest.Memory, r *Router) {
+			withRouter(t, c.facts, func(t *testing.T, ctx context.Context, mem *streamtest.Memory, r *Router) {
 				before := len(mem.Records(events.Transfers)) + len(mem.Records(events.Audit)) + len(mem.Records(events.Fleet))
 				began := time.Now()
 				got := r.Route(ctx, c.login)
@@ -78,7 +78,7 @@ func TestRouterLeadsByTokenAlone(t *testing.T) {
 // TestRouterHoldsALogin whose claim is still on its way, and leads by what it saw while the log is away.
 func TestRouterHoldsALogin(t *testing.T) {
 	good := events.Token{Transfer: first, Attempt: 1}
-	routing(t, []events.TransferFact{requested(), reserved(1)}, func(t *testing.T, ctx context.Context, mem *streamtest.Memory, r *Router) {
+	withRouter(t, []events.TransferFact{requested(), reserved(1)}, func(t *testing.T, ctx context.Context, mem *streamtest.Memory, r *Router) {
 		got := make(chan Route, 1)
 		go func() { got <- r.Route(ctx, Login{Player: steve, Token: good}) }()
 		synctest.Wait()
@@ -102,7 +102,7 @@ func TestRouterHoldsALogin(t *testing.T) {
 
 // TestRouterKnowsAnEnd that it has seen.
 func TestRouterKnowsAnEnd(t *testing.T) {
-	routing(t, []events.TransferFact{requested(), reserved(1), claimed(1, "e1")}, func(t *testing.T, ctx context.Context, mem *streamtest.Memory, r *Router) {
+	withRouter(t, []events.TransferFact{requested(), reserved(1), claimed(1, "e1")}, func(t *testing.T, ctx context.Context, mem *streamtest.Memory, r *Router) {
 		putFor(t, mem, steve, first, &events.Failed{Code: events.NotArrived})
 		synctest.Wait()
 		if got := r.Route(ctx, Login{Player: steve, Token: events.Token{Transfer: first, Attempt: 1}}); got.Code != events.TokenSpent {
@@ -113,7 +113,7 @@ func TestRouterKnowsAnEnd(t *testing.T) {
 
 // TestRouterIsDrained as an edge is.
 func TestRouterIsDrained(t *testing.T) {
-	routing(t, nil, func(t *testing.T, ctx context.Context, mem *streamtest.Memory, r *Router) {
+	withRouter(t, nil, func(t *testing.T, ctx context.Context, mem *streamtest.Memory, r *Router) {
 		drain, changed := r.Drained()
 		if drain != nil {
 			t.Fatal("drained from the start")
