@@ -17,6 +17,7 @@ import (
 	"github.com/landfall/landfall/actors"
 	"github.com/landfall/landfall/events"
 	"github.com/landfall/landfall/projections"
+	"github.com/landfall/landfall/streams"
 )
 
 const (
@@ -64,18 +65,42 @@ type emptying struct {
 	details map[events.TransferID]string // of failures, as they are folded
 }
 
-func newEmptying(host events.HostID, secrets [][]byte, out printer, notes io.Writer) (*emptying, error) {
-	keys := make([]events.Key, len(secrets))
-	for i, secret := range secrets {
-		var err error
-		if keys[i], err = events.NewKey(secret); err != nil {
-			return nil, fmt.Errorf("secret: %w", err)
+func newEmptying(host events.HostID, out printer, notes io.Writer) *emptying {
+	return &emptying{
+		host: host, out: out, notes: notes,
+		guests: map[events.PlayerID]*guest{}, named: map[events.TransferID]bool{}, details: map[events.TransferID]string{},
+	}
+}
+
+// begin takes in who is on the server now.
+func (e *emptying) begin(ctx context.Context, d deciding, n *census) error {
+	opener, err := newOpener(d.secrets)
+	if err != nil {
+		return err
+	}
+	e.keys = opener.keys
+	for rec, err := range d.History(ctx, events.Sessions, streams.Range{Newest: true}) {
+		if err != nil {
+			return err
+		}
+		got := opener.open(rec)
+		if s, open := openSession(got.event.Fact); got.verified == genuine && open && s.Server == e.host && connected(n.fleet, s, n.now) {
+			e.guests[got.player()] = &guest{player: got.player(), name: s.Name, stay: stayThere}
 		}
 	}
-	return &emptying{
-		host: host, keys: events.NewKeyring(keys[0], keys[1:]...), out: out, notes: notes,
-		guests: map[events.PlayerID]*guest{}, named: map[events.TransferID]bool{}, details: map[events.TransferID]string{},
-	}, nil
+	return nil
+}
+
+// openSession is what a fact says of an open session.
+func openSession(f events.Fact) (s events.Session, open bool) {
+	switch f := f.(type) {
+	case *events.SessionOpened:
+		return f.Session, true
+	case *events.SessionRefreshed:
+		return f.Session, true
+	default:
+		return s, false
+	}
 }
 
 // attend follows one life of the store. It ends with errEmptied when all are accounted for.
@@ -119,7 +144,7 @@ func (e *emptying) hear(c projections.Change) {
 // look takes in who is where now, and says what is new.
 func (e *emptying) look(v *projections.View) error {
 	for player, s := range v.OpenOn(e.host) {
-		if e.guests[player] == nil && connected(v.Fleet(), s) {
+		if e.guests[player] == nil && connected(v.Fleet(), s.Session, time.Now()) {
 			e.guests[player] = &guest{player: player}
 		}
 		if g := e.guests[player]; g != nil {
@@ -148,16 +173,16 @@ func (e *emptying) look(v *projections.View) error {
 }
 
 // connected tells that somebody holds the connection of a session.
-func connected(f *projections.Fleet, s projections.Session) bool {
+func connected(f *projections.Fleet, s events.Session, now time.Time) bool {
 	p := f.Proxy(s.Holder)
-	return p != nil && p.Incarnation == s.HolderIncarnation && p.State != events.ShuttingDown && time.Since(p.Seen) <= deadAfter
+	return p != nil && p.Incarnation == s.HolderIncarnation && p.State != events.ShuttingDown && now.Sub(p.Seen) <= deadAfter
 }
 
 // settle says what has become of a guest.
 func (g *guest) settle(v *projections.View, host events.HostID) {
 	s, known := v.Session(g.player)
 	p := v.Player(g.player)
-	here := known && s.Open && s.Server == host && connected(v.Fleet(), s)
+	here := known && s.Open && s.Server == host && connected(v.Fleet(), s.Session, time.Now())
 	moving := p.Active != nil && (p.Active.Phase == projections.Claimed || p.Active.Phase == projections.Consumed)
 	switch {
 	case moving:

@@ -59,29 +59,36 @@ Exit status: 0 nobody is left, 1 it does not stand in the log, 3 somebody could 
 }
 
 func (o *evacuateOrder) run(c *cobra.Command, id events.HostID) error {
-	ctx := c.Context()
-	d, err := o.openToDecide(ctx)
+	d, err := o.openToDecide(c.Context())
 	if err != nil {
 		return err
 	}
-	n, err := o.census(ctx, d)
-	if err == nil {
-		err = n.evacuable(id, o.force)
-	}
-	if err == nil {
-		err = o.write(c, d, events.EvacuateKey(id), &events.EvacuateSet{Host: id, On: !o.off, PerSecond: o.perSecond, Who: o.who, Why: o.why})
-	}
-	if err == nil && !d.shared {
-		fmt.Fprintln(c.ErrOrStderr(), "the network is not running: it is obeyed when it starts")
-	}
-	if err != nil || o.off || o.noWait || !d.shared {
+	e := newEmptying(id, printer{w: c.OutOrStdout(), json: o.json}, c.ErrOrStderr())
+	if err := o.decideOn(c, d, e); err != nil {
 		return errors.Join(err, d.Close())
 	}
-	e, err := newEmptying(id, d.secrets, printer{w: c.OutOrStdout(), json: o.json}, c.ErrOrStderr())
+	if !d.shared {
+		e.note("the network is not running: it is obeyed when it starts")
+	}
+	if o.off || o.noWait || !d.shared {
+		return d.Close()
+	}
+	return e.follow(c.Context(), d.source, d.reader)
+}
+
+// decideOn writes the decision, after a look at who is there: before anybody can have gone.
+func (o *evacuateOrder) decideOn(c *cobra.Command, d deciding, e *emptying) error {
+	n, err := o.census(c.Context(), d)
 	if err != nil {
-		return errors.Join(err, d.Close())
+		return err
 	}
-	return e.follow(ctx, d.source, d.reader)
+	if err := n.evacuable(e.host, o.force); err != nil {
+		return err
+	}
+	if err := e.begin(c.Context(), d, n); err != nil {
+		return err
+	}
+	return o.write(c, d, events.EvacuateKey(e.host), &events.EvacuateSet{Host: e.host, On: !o.off, PerSecond: o.perSecond, Who: o.who, Why: o.why})
 }
 
 // evacuable refuses who is no backend, unless nobody of that name is known and that is meant.
