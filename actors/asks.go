@@ -224,7 +224,7 @@ func (d *Dispatcher) answerArrived(ctx context.Context, from events.HostID, q ev
 	case refusal.Code == events.WaitABit:
 		return d.early(q, s)
 	case refusal.Code == events.PromiseGone:
-		return d.promiseGone(ctx, q, refusal)
+		return d.promiseGone(ctx, from, q, refusal)
 	}
 	return events.ArrivedAnswer{Code: events.NoPlace, Detail: refusal.Detail}
 }
@@ -253,9 +253,17 @@ func (d *Dispatcher) early(q events.ArrivedAsk, s Standing) events.ArrivedAnswer
 }
 
 // promiseGone ends a transfer whose destination has lost the promise: the player is there,
-// and nothing waits for the player.
-func (d *Dispatcher) promiseGone(ctx context.Context, q events.ArrivedAsk, refusal *events.Refusal) events.ArrivedAnswer {
-	if s := d.standing(q.Player); s.Active != nil {
+// and nothing waits for the player. Only the life that beats now can say so: one that was
+// replaced, and has not noticed yet, knows nothing of what its successor promised.
+func (d *Dispatcher) promiseGone(ctx context.Context, from events.HostID, q events.ArrivedAsk, refusal *events.Refusal) events.ArrivedAnswer {
+	s := d.standing(q.Player)
+	if b := d.view.Fleet().Backend(from); b != nil && b.Incarnation != q.Incarnation {
+		if s.Active != nil && s.Active.Reserved != nil && s.Active.Reserved.Incarnation == b.Incarnation {
+			return events.ArrivedAnswer{Code: events.NoPlace, Detail: "another life of the server has promised the place"}
+		}
+		return events.ArrivedAnswer{Code: events.WaitABit, WaitMs: (d.timing.Load().ArrivalWindow / 8).Milliseconds()}
+	}
+	if s.Active != nil {
 		d.finish(ctx, s, Fail{Transfer: s.Active.ID, Code: events.PromiseGone, In: []projections.Phase{projections.Claimed, projections.Pending}})
 	}
 	return refuseArrived(refusal)

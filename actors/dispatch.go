@@ -282,6 +282,6 @@ func (d *Dispatcher) noteRefusal(r *run, c choice, answer events.ReserveAnswer, 
 		d.line.correct(projections.Spot{Server: server}, correction{beat: beat})
 	case events.Paced:
 	default:
-		d.runs.coolDown(server, d.Now().Add(r.timing.Cooldown))
+		d.runs.coolDown(server, cooldown{until: d.Now().Add(r.timing.Cooldown), life: c.backend.Incarnation})
 	}
 }

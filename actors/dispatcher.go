@@ -214,6 +214,9 @@ func (d *Dispatcher) changed(c projections.Change) {
 		}
 		d.line.nudge()
 	case events.Fleet:
+		if b, ok := c.Event.Fact.(*events.BackendBeat); ok {
+			d.runs.beats(b.Server, b.Incarnation)
+		}
 		if c.Live || c.Seq > 0 {
 			d.line.nudge()
 		}

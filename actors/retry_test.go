@@ -114,3 +114,22 @@ func TestRetriesEnd(t *testing.T) {
 		}
 	})
 }
+
+// TestCooldownEndsWithTheLifeThatFailed: a server that has begun anew is not what failed.
+func TestCooldownEndsWithTheLifeThatFailed(t *testing.T) {
+	var r runs
+	r.init()
+	until := t0.Add(time.Minute)
+	r.coolDown("a", cooldown{until: until, life: lifeOf("old")})
+	r.coolDown("b", cooldown{until: until})
+	for _, id := range []events.HostID{"a", "b"} {
+		r.beats(id, lifeOf("old"))
+		if got := r.excluded(&run{}, t0)[id]; got != events.OnCooldown {
+			t.Errorf("%s, the same life: %q", id, got)
+		}
+		r.beats(id, lifeOf("new"))
+	}
+	if got := r.excluded(&run{}, t0); got["a"] != "" || got["b"] != events.OnCooldown {
+		t.Errorf("another life: %v", got)
+	}
+}

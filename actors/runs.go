@@ -14,7 +14,7 @@ import (
 type runs struct {
 	mu        sync.Mutex
 	byID      map[events.TransferID]*run
-	cooldowns map[events.HostID]time.Time // until when
+	cooldowns map[events.HostID]cooldown
 	refusals  map[events.TransferID]refusal
 }
 
@@ -43,7 +43,7 @@ func (r *run) over(now time.Time) bool { return !r.until.IsZero() && now.After(r
 
 func (r *runs) init() {
 	r.byID = map[events.TransferID]*run{}
-	r.cooldowns = map[events.HostID]time.Time{}
+	r.cooldowns = map[events.HostID]cooldown{}
 	r.refusals = map[events.TransferID]refusal{}
 }
 
@@ -98,10 +98,25 @@ func (r *runs) forget(known func(events.TransferID) bool) {
 	}
 }
 
-func (r *runs) coolDown(id events.HostID, until time.Time) {
+// cooldown is the rest of a destination after a fault of its own.
+type cooldown struct {
+	until time.Time
+	life  events.Incarnation // whose fault it was; zero: of whatever life it has
+}
+
+func (r *runs) coolDown(id events.HostID, c cooldown) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.cooldowns[id] = until
+	r.cooldowns[id] = c
+}
+
+// beats ends the rest of a destination that has begun another life: what failed is gone.
+func (r *runs) beats(id events.HostID, life events.Incarnation) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c, rests := r.cooldowns[id]; rests && c.life != (events.Incarnation{}) && c.life != life {
+		delete(r.cooldowns, id)
+	}
 }
 
 // excluded gives what a dispatch must not choose: what it has tried, and what cools down.
@@ -109,8 +124,8 @@ func (r *runs) excluded(x *run, now time.Time) map[events.HostID]events.Code {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := make(map[events.HostID]events.Code, len(x.exclude)+len(r.cooldowns))
-	for id, until := range r.cooldowns {
-		if now.Before(until) {
+	for id, c := range r.cooldowns {
+		if now.Before(c.until) {
 			out[id] = events.OnCooldown
 		} else {
 			delete(r.cooldowns, id)

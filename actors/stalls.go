@@ -63,6 +63,6 @@ func (d *Dispatcher) noteFailed(l Login) {
 	server := l.Failed[len(l.Failed)-1]
 	if d.stalls.add(server, l.Player, d.Now()) {
 		d.logger.Error("a server beats and takes no logins: nobody is sent there for a while", "server", server, "rest", stallRest)
-		d.runs.coolDown(server, d.Now().Add(stallRest))
+		d.runs.coolDown(server, cooldown{until: d.Now().Add(stallRest)})
 	}
 }

@@ -3,6 +3,7 @@ package streams_test
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/landfall/landfall/events"
@@ -21,6 +22,7 @@ func TestCase013_AnIDIsAFact(t *testing.T) {
 				m := message(events.Transfers, key(1, 1), 0)
 				seq := mustAppend(t, st, m)
 				time.Sleep(min(later, retention/2))
+				synctest.Wait()
 				if again := mustAppend(t, st, m); again != seq {
 					t.Errorf("the retry got %d, want %d", again, seq)
 				}

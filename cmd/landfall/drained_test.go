@@ -76,6 +76,12 @@ func TestDrainedProxy(t *testing.T) {
 	if _, err := io.CopyN(io.Discard, far, int64(len(loginBytes[0])+len(loginBytes[1]))); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := far.Write([]byte{0}); err != nil { // a server that says nothing is left for another one
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(near, make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
 
 	decide("drain", "proxy-2")
 	second.says(t, "drained: the ports are closed", "who=ada", `why="a test"`, "players=1")

@@ -89,9 +89,9 @@ func TestReload(t *testing.T) {
 		{"requests", "routing: { crossServerBurst: 3 }\n", []string{`level=INFO msg="configuration adopted" keys=[routing.crossServerBurst]`}},
 		{"limits", "limits: { rtp: { cooldownSeconds: 60 }, join: { perDay: 3 } }\n", []string{`level=INFO msg="configuration adopted" keys="[limits.join limits.rtp.cooldownSeconds]"`}},
 		{"permissions", "permissions: p.yml\n", []string{`level=INFO msg="configuration adopted" keys=[permissions]`}},
-		{"not yet", "routing: { stickyReturn: true }\n", []string{
-			`level=WARN msg="this key needs a restart" key=routing.stickyReturn`,
-			`level=WARN msg="this key is accepted, but not acted on in this version" key=routing.stickyReturn`,
+		{"not yet", "loadBalancer: { onNoCandidate: disconnect }\n", []string{
+			`level=WARN msg="this key needs a restart" key=loadBalancer.onNoCandidate`,
+			`level=WARN msg="this key is accepted, but not acted on in this version" key=loadBalancer.onNoCandidate`,
 			`level=INFO msg="configuration read again, there is nothing to adopt"`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
