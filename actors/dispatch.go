@@ -218,9 +218,10 @@ func (d *Dispatcher) reserveBest(ctx context.Context, s Standing, r *run, inLogi
 	return false, last, false
 }
 
-// whileSought gives a context that ends as soon as the log shows that a transfer looks for no place
-// any more: the player has taken the wish back, or has another one by now, and shall not wait for
-// the answer to this one. stop must be called.
+// whileSought gives a context that ends as soon as the log shows that a transfer is over: the
+// player has taken the wish back, or has another one by now, and shall not wait for the answer to
+// this one. If another attempt was faster the answer is waited for, to be given back. stop must be
+// called.
 func (d *Dispatcher) whileSought(ctx context.Context, t projections.Transfer) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -228,7 +229,7 @@ func (d *Dispatcher) whileSought(ctx context.Context, t projections.Transfer) (_
 		defer close(done)
 		d.wakeup.until(ctx, t.Player, func() bool {
 			now := d.view.Player(t.Player).Active
-			return now == nil || now.ID != t.ID || !inPhases(now.Phase, openPhases)
+			return now == nil || now.ID != t.ID
 		})
 		cancel()
 	}()
