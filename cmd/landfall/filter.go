@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/landfall/landfall/cmd/landfall/network"
 	"github.com/landfall/landfall/events"
 	"github.com/landfall/landfall/projections"
 )
@@ -53,7 +54,7 @@ func parseTypes(types []string) (out []string, err error) {
 	for _, t := range types {
 		short := shortType(t)
 		if !slices.Contains(known, short) {
-			return nil, usageError("--type %q: want one of %s", t, strings.Join(known, ", "))
+			return nil, usageError("--type %q%s: want one of %s", t, network.Meant(network.Nearest(short, known)), strings.Join(known, ", "))
 		}
 		out = append(out, short)
 	}

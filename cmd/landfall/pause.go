@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/landfall/landfall/events"
@@ -47,7 +49,7 @@ func pauseVerb(what events.PauseWhat, use, short string, args int, wanted string
 			}
 			f.Name = string(id)
 			return o.decide(c, func(n *census) (string, events.Fact, error) {
-				return events.PauseKey(what, f.Name), f, n.has(string(what), f.Name, n.names(what))
+				return events.PauseKey(what, f.Name), f, n.pausable(what, f.Name)
 			})
 		},
 	}
@@ -58,4 +60,13 @@ func pauseVerb(what events.PauseWhat, use, short string, args int, wanted string
 		o.add(c)
 	}
 	return c
+}
+
+// pausable refuses a name that nobody bears, and a proxy, where nobody is promised a place.
+func (n *census) pausable(what events.PauseWhat, name string) error {
+	unknown := n.has(string(what), name, n.names(what))
+	if unknown != nil && what == events.PauseServer && n.has("host", name, n.hosts()) == nil {
+		return fmt.Errorf("%s is no backend: nobody is promised a place on a proxy; `landfall drain %s` lets nobody in", name, name)
+	}
+	return unknown
 }

@@ -173,25 +173,63 @@ func (j *judge) checkCollisions() {
 	}
 }
 
-// checkNamedHosts: an id that hosts does not list is a slip of the pen, and would be obeyed silently.
+// namedHost is a key that names a host.
+type namedHost struct {
+	key, id string
+	backend bool // one with a game server is meant
+}
+
+// namedHosts are the keys outside hosts that name one, in the order of the file.
+func (n *Network) namedHosts() []namedHost {
+	named := []namedHost{{"store.carrier", n.Store.Carrier, false}, {"edge.fallback", n.Edge.Fallback, true}}
+	if id, fixed := strings.CutPrefix(n.LoadBalancer.Policy, "fixed:"); fixed {
+		named = append(named, namedHost{"loadBalancer.policy", id, true})
+	}
+	for _, id := range n.Routing.Lobbies {
+		named = append(named, namedHost{"routing.lobbies", id, true})
+	}
+	for _, id := range slices.Sorted(maps.Keys(n.LoadBalancer.Backends)) {
+		named = append(named, namedHost{"loadBalancer.backends." + id, id, true})
+	}
+	for _, id := range slices.Sorted(maps.Keys(n.Edge.Backends)) {
+		named = append(named, namedHost{"edge.backends." + id, id, true})
+	}
+	return named
+}
+
+// checkNamedHosts: an id that hosts does not list is a slip of the pen, and so is a host of another role; either
+// would be obeyed silently.
 func (j *judge) checkNamedHosts() {
-	named := []struct{ key, id string }{{"store.carrier", j.Store.Carrier}, {"edge.fallback", j.Edge.Fallback}}
-	if id, fixed := strings.CutPrefix(j.LoadBalancer.Policy, "fixed:"); fixed {
-		named = append(named, struct{ key, id string }{"loadBalancer.policy", id})
-	}
-	for _, id := range j.Routing.Lobbies {
-		named = append(named, struct{ key, id string }{"routing.lobbies", id})
-	}
-	for _, id := range slices.Sorted(maps.Keys(j.LoadBalancer.Backends)) {
-		named = append(named, struct{ key, id string }{"loadBalancer.backends." + id, id})
-	}
-	for _, id := range slices.Sorted(maps.Keys(j.Edge.Backends)) {
-		named = append(named, struct{ key, id string }{"edge.backends." + id, id})
-	}
-	for _, x := range named {
-		if _, known := j.Hosts[x.id]; x.id != "" && !known {
-			j.fault(CodeUnknownHost, x.key, "%q is not under hosts%s; allowed: %s", x.id, Meant(Nearest(x.id, j.hostIDs())), j.hostList())
+	for _, x := range j.namedHosts() {
+		code, problem, allowed := CodeUnknownHost, "", j.hostList()
+		if x.backend {
+			code, problem = j.noBackend(x.id)
+			allowed = listed(j.backendIDs(), "a host with advertise")
+		} else if _, known := j.Hosts[x.id]; !known {
+			problem = j.notListed(x.id, j.hostIDs())
 		}
+		if x.id != "" && problem != "" {
+			j.fault(code, x.key, "%s; allowed: %s", problem, allowed)
+		}
+	}
+}
+
+func (n *Network) notListed(id string, known []string) string {
+	return fmt.Sprintf("%q is not under hosts%s", id, Meant(Nearest(id, known)))
+}
+
+// noBackend says why an id is not that of a host with a game server, and with which code; empty when it is.
+func (n *Network) noBackend(id string) (code, problem string) {
+	h, known := n.Hosts[id]
+	switch {
+	case !known:
+		return CodeUnknownHost, n.notListed(id, n.backendIDs())
+	case h.IsBackend():
+		return "", ""
+	case h.IsEdge():
+		return CodeContradiction, id + " is a proxy: players connect to it, and nobody can be sent there"
+	default:
+		return CodeContradiction, id + " has no game server"
 	}
 }
 
@@ -221,13 +259,8 @@ func (j *judge) checkLimits() {
 	}
 }
 
-// checkLobbies: a lobby is a game server, and no transfer leads to it.
+// checkLobbies: no transfer leads to a lobby.
 func (j *judge) checkLobbies() {
-	for _, id := range j.Routing.Lobbies {
-		if h, known := j.Hosts[id]; known && !h.IsBackend() {
-			j.fault(CodeContradiction, "routing.lobbies", "%s is no game server; allowed: a host with advertise", id)
-		}
-	}
 	id, fixed := strings.CutPrefix(j.LoadBalancer.Policy, "fixed:")
 	if fixed && slices.Contains(j.Routing.Lobbies, id) {
 		j.fault(CodeContradiction, "loadBalancer.policy", "%s is among routing.lobbies, where no transfer leads; allowed: another server", id)
@@ -236,9 +269,12 @@ func (j *judge) checkLobbies() {
 
 func (n *Network) hostIDs() []string { return slices.Sorted(maps.Keys(n.Hosts)) }
 
-func (n *Network) hostList() string {
-	if len(n.Hosts) == 0 {
-		return "none, hosts is empty"
+func (n *Network) hostList() string { return listed(n.hostIDs(), "none, hosts is empty") }
+
+// listed are ids in words, and what else there is to say when there are none.
+func listed(ids []string, none string) string {
+	if len(ids) == 0 {
+		return none
 	}
-	return strings.Join(n.hostIDs(), ", ")
+	return strings.Join(ids, ", ")
 }

@@ -61,7 +61,7 @@ func (j *judge) checkCurves() {
 		t := j.LoadBalancer.Terms[label]
 		key := "loadBalancer.terms." + label
 		if !slices.Contains(termInputs, t.Input) {
-			j.fault(CodeOutOfBounds, key, "%q is not an input; allowed: %s, or any label with one of them as input", t.Input, strings.Join(termInputs, ", "))
+			j.fault(CodeOutOfBounds, key, "%q is not an input%s; allowed: %s, or any label with one of them as input", t.Input, Meant(Nearest(t.Input, termInputs)), strings.Join(termInputs, ", "))
 		}
 		if t.Normalize != nil && t.Normalize.Min >= t.Normalize.Max {
 			j.fault(CodeContradiction, key+".normalize", "min %s is not below max %s; allowed: min < max", plain(t.Normalize.Min), plain(t.Normalize.Max))

@@ -48,10 +48,21 @@ func Flat(file, want string, data []byte) ([]Entry, error) {
 		if err := yaml.NodeToValue(pair.Key, &e.Key); err != nil {
 			return nil, refuse(e.Line, "a key is no text")
 		}
-		if err := yaml.NodeToValue(pair.Value, &e.Text); err != nil {
+		if e.Text, err = textOf(pair.Value); err != nil {
 			return nil, refuse(e.Line, e.Key+" has no text")
 		}
 		out = append(out, e)
 	}
 	return out, nil
+}
+
+// textOf is a scalar as text: what YAML takes for a number or a truth is the text that stands there.
+func textOf(n ast.Node) (text string, err error) {
+	switch n.(type) {
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
+		return n.GetToken().Value, nil
+	default:
+		err = yaml.NodeToValue(n, &text)
+		return text, err
+	}
 }

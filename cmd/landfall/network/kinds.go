@@ -185,8 +185,8 @@ func (k Key) checkChoice(n ast.Node) *refusal {
 	if _, scalar := n.(ast.ScalarNode); !scalar {
 		return k.wrongType(n, "one word")
 	}
-	if !slices.Contains(k.Choices, written(n)) {
-		return k.outOfBounds(n)
+	if word := written(n); !slices.Contains(k.Choices, word) {
+		return &refusal{CodeOutOfBounds, shown(n) + " is not allowed" + Meant(Nearest(word, k.Choices)), k.Allowed()}
 	}
 	return nil
 }

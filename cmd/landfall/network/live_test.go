@@ -78,7 +78,7 @@ func TestEveryLiveKeyIsTried(t *testing.T) {
 func TestTakeOnRefuses(t *testing.T) {
 	next := parse(t, strings.Replace(small, "survival-1", "survival-2", 1)+"loadBalancer: { policy: \"fixed:survival-2\" }\n")
 	got, faults := parse(t, small).TakeOn(next)
-	if len(faults) != 1 || faults[0].Error() != `loadBalancer.policy: "survival-2" is not under hosts, did you mean "survival-1"?; allowed: proxy-1, survival-1` {
+	if len(faults) != 1 || faults[0].Error() != `loadBalancer.policy: "survival-2" is not under hosts, did you mean "survival-1"?; allowed: survival-1` {
 		t.Errorf("%v, %v", got, faults)
 	}
 }

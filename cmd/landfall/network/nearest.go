@@ -6,11 +6,14 @@ import (
 )
 
 // Nearest is the known name that a mistyped one most likely is, empty when none is like it.
-// Of two that are alike it is the lesser.
+// Of two that are alike it is the lesser. Names that have no letter in common are not alike.
 func Nearest(name string, known []string) string {
 	best, least := "", max(len(name)/3, 2)+1
 	for _, k := range known {
 		d := distance(strings.ToLower(name), strings.ToLower(k))
+		if d >= max(len(name), len(k)) {
+			continue
+		}
 		if d < least || d == least && best != "" && k < best {
 			best, least = k, d
 		}

@@ -6,11 +6,15 @@ func TestNearest(t *testing.T) {
 	known := []string{"survival-1", "survival-2", "lobby", "proxy-1", "failed.NO_CANDIDATE"}
 	for name, want := range map[string]string{
 		"survival1": "survival-1", "Survival-2": "survival-2", "survival-3": "survival-1", "loby": "lobby", "lob": "lobby", "proxi-1": "proxy-1",
+		"xyz": "", "prxy-1": "proxy-1",
 		"failed.NOCANDIDATE": "failed.NO_CANDIDATE", "creative": "", "": "", "x": "",
 	} {
 		if got := Nearest(name, known); got != want {
 			t.Errorf("%q is taken for %q, want %q", name, got, want)
 		}
+	}
+	if got := Nearest("z", []string{"k", "p", "x0"}); got != "" {
+		t.Errorf("one letter is taken for another: %q", got)
 	}
 	if got := Nearest("a", nil); got != "" {
 		t.Errorf("of nothing: %q", got)

@@ -6,8 +6,6 @@ import (
 	"os"
 	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 )
 
 // Permissions is a checked permissions.yml: what the operator says that players may do. It is not changed after
@@ -70,16 +68,17 @@ func (n *Network) ReadPermissions() (*Permissions, []*Error) {
 		return nil, faults
 	}
 	for _, id := range p.Trust {
-		if !n.Hosts[id].IsBackend() {
+		if code, problem := n.noBackend(id); problem != "" {
 			faults = append(faults, &Error{
-				File: file, Line: checked.lineOf("trust"), Key: "trust", Code: CodeUnknownHost,
-				Msg: strconv.Quote(id) + " is not a backend under hosts; allowed: " + strings.Join(n.backendIDs(), ", "),
+				File: file, Line: checked.lineOf("trust"), Key: "trust", Code: code,
+				Msg: problem + "; allowed: " + listed(n.backendIDs(), "a host with advertise"),
 			})
 		}
 	}
 	return p, faults
 }
 
+// backendIDs are the hosts with a game server.
 func (n *Network) backendIDs() []string {
 	return slices.DeleteFunc(n.hostIDs(), func(id string) bool { return !n.Hosts[id].IsBackend() })
 }

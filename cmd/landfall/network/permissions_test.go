@@ -75,8 +75,8 @@ func TestBadPermissions(t *testing.T) {
 		{"not yaml", "groups: [\n", []string{"permissions.yml:1: not YAML: sequence end token ']' not found"}},
 		{"not a map", "- a\n", []string{"permissions.yml:1: the file is not a map of keys; allowed: defaults, groups, trust"}},
 		{"unknown keys", "group: {}\ngroups:\n  a:\n    grants: []\n", []string{
-			"permissions.yml:1: group: unknown key; allowed: defaults, groups, trust",
-			"permissions.yml:4: groups.a.grants: unknown key; allowed: grant, deny, players",
+			"permissions.yml:1: group: unknown key, did you mean \"groups\"?; allowed: defaults, groups, trust",
+			`permissions.yml:4: groups.a.grants: unknown key, did you mean "grant"?; allowed: grant, deny, players`,
 		}},
 		{"a misspelt node", "defaults:\n  rtp.use: true\n  rtp.unqueud: true\n", []string{
 			`permissions.yml:3: defaults.rtp.unqueud: the key "rtp.unqueud" is not allowed; allowed: ` + nodes,
@@ -90,8 +90,8 @@ func TestBadPermissions(t *testing.T) {
 		}},
 		{"given twice", "groups:\n  a: {}\n  a: {}\n", []string{"permissions.yml:3: a: is given twice; allowed: once"}},
 		{"trust of a stranger and of a proxy", "groups: {}\ntrust: [survival-1, survival-9, proxy-1]\n", []string{
-			`permissions.yml:2: trust: "survival-9" is not a backend under hosts; allowed: survival-1`,
-			`permissions.yml:2: trust: "proxy-1" is not a backend under hosts; allowed: survival-1`,
+			`permissions.yml:2: trust: "survival-9" is not under hosts, did you mean "survival-1"?; allowed: survival-1`,
+			`permissions.yml:2: trust: proxy-1 is a proxy: players connect to it, and nobody can be sent there; allowed: survival-1`,
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

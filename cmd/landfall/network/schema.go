@@ -155,7 +155,7 @@ func (c *checker) pair(s *schema, path string, pair *ast.MappingValueNode, seen 
 		next = s.any
 	}
 	if next == nil {
-		c.refuse(inner, line, refusal{CodeUnknownKey, "unknown key", s.keysAllowed()})
+		c.refuse(inner, line, refusal{CodeUnknownKey, "unknown key" + Meant(Nearest(key.Value, s.names)), s.keysAllowed()})
 		return
 	}
 	c.places[inner] = place{line, pair.Value}
