@@ -128,11 +128,8 @@ func (d *Dispatcher) toEvacuate(host events.HostID, since time.Time) []evacuee {
 // leftAlone tells that a player of a server was asked since then, could not be moved, and is
 // not to be asked again yet. A client that is too old does not grow younger.
 func leftAlone(p projections.Player, host events.HostID, since, now time.Time) bool {
-	if len(p.Done) == 0 {
-		return false
-	}
-	t := &p.Done[len(p.Done)-1]
-	return t.Request.Trigger == events.TriggerEvacuate && t.Request.Origin == host && !t.Seen.Last.Before(since) &&
+	t := p.Last()
+	return t != nil && t.Request.Trigger == events.TriggerEvacuate && t.Request.Origin == host && !t.Seen.Last.Before(since) &&
 		(t.Code == events.ClientTooOld || now.Sub(t.Seen.Last) < EvacuationRetry)
 }
 

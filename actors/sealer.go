@@ -201,7 +201,7 @@ func (s *Sealer) Record(r events.Record) error {
 	c, ok := e.Fact.(*events.Checkpoint)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if refusal != nil || !ok || e.Key != events.CheckpointKey(c.Number) || s.newest.Number != 0 && !follows(s.newest, *c) {
+	if refusal != nil || !ok || e.Key != events.CheckpointKey(c.Number) || s.newest.Number != 0 && !c.Follows(s.newest) {
 		s.broken = fmt.Errorf("sequence %d of checkpoints (key %s) is not the one that follows number %d", r.Seq, r.Key, s.newest.Number)
 		s.lost(s.broken.Error())
 		s.signal()
@@ -240,10 +240,6 @@ func (s *Sealer) signal() {
 	case s.moved <- struct{}{}:
 	default:
 	}
-}
-
-func follows(before, c events.Checkpoint) bool {
-	return c.Number == before.Number+1 && c.Prev == before.Hash && c.From == before.To+1
 }
 
 func (s *Sealer) lost(detail string) {

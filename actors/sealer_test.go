@@ -70,7 +70,7 @@ func sealedIn(t *testing.T, mem *streamtest.Memory) (out []events.Checkpoint) {
 		for rec := range (shelf{mem}).Records(t.Context(), events.Transfers, c.From-1, c.To) {
 			segment.Add(rec)
 		}
-		if !follows(before, c) || c.Hash != segment.Hash() || c.Count != segment.Count() {
+		if !c.Follows(before) || c.Hash != segment.Hash() || c.Count != segment.Count() {
 			t.Errorf("checkpoint %+v does not seal what follows %+v", c, before)
 		}
 		before = c

@@ -23,6 +23,11 @@ type Checkpoint struct {
 
 func (*Checkpoint) fact() {}
 
+// Follows tells that a checkpoint is the next one behind before.
+func (c Checkpoint) Follows(before Checkpoint) bool {
+	return c.Number == before.Number+1 && c.Prev == before.Hash && c.From == before.To+1
+}
+
 // CheckpointKey is the key of a checkpoint.
 func CheckpointKey(number uint64) string { return strconv.FormatUint(number, 10) }
 

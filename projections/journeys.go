@@ -220,6 +220,14 @@ func (p Player) Find(id events.TransferID) *Transfer {
 	return nil
 }
 
+// Last is the newest transfer that has ended, nil when none is held.
+func (p Player) Last() *Transfer {
+	if len(p.Done) == 0 {
+		return nil
+	}
+	return &p.Done[len(p.Done)-1]
+}
+
 // Player gives the state of one player. What it points to is never changed.
 func (j *Journeys) Player(id events.PlayerID) Player {
 	p, ok := j.players[id]

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"context"
 	"crypto/sha256"
-	"fmt"
 	"slices"
 
 	"github.com/landfall/landfall/events"
-	"github.com/landfall/landfall/streams"
 )
 
 // chain follows the records of a bucket: each was written on top of the newest one inside its
@@ -82,79 +79,4 @@ func (c *chain) holes(end uint64) []hole {
 		}
 	}
 	return slices.DeleteFunc(missing, func(h hole) bool { return h.to < newest })
-}
-
-// seals holds the checkpoints against each other, against the facts they seal, and against
-// those that hosts remember.
-func (v *verifier) seals(ctx context.Context, remembered []events.Checkpoint) error {
-	state, err := v.log.Info(ctx, events.Transfers)
-	if err != nil {
-		return err
-	}
-	for i, c := range v.checkpoints {
-		if i > 0 {
-			v.chained(v.checkpoints[i-1], c)
-		}
-		v.sealed = max(v.sealed, c.To)
-		if err := v.sealsWhatIsThere(ctx, c, state); err != nil {
-			return err
-		}
-	}
-	for _, m := range remembered {
-		v.remembers(m, state)
-	}
-	return nil
-}
-
-func (v *verifier) chained(before, c events.Checkpoint) {
-	if c.Number != before.Number+1 || c.Prev != before.Hash || c.From != before.To+1 {
-		v.find(findCheckpoint, events.Transfers, min(c.From, before.To+1), fmt.Sprintf("checkpoint %d does not follow checkpoint %d", c.Number, before.Number))
-	}
-}
-
-// sealsWhatIsThere works a checkpoint's hash out again, where all that it seals is held.
-func (v *verifier) sealsWhatIsThere(ctx context.Context, c events.Checkpoint, state events.StreamState) error {
-	switch {
-	case c.To > state.Last:
-		v.find(findLost, events.Transfers, state.Last+1, fmt.Sprintf("checkpoint %d seals facts up to %d, the log ends at %d", c.Number, c.To, state.Last))
-		return nil
-	case c.From < state.First:
-		return nil // retention has begun to take it
-	}
-	segment := events.NewSegment(c.Prev)
-	for rec, err := range v.log.History(ctx, events.Transfers, streams.Range{After: c.From - 1, UpTo: c.To}) {
-		if err != nil {
-			return err
-		}
-		segment.Add(rec)
-	}
-	if segment.Hash() != c.Hash || segment.Count() != c.Count {
-		v.find(findCheckpoint, events.Transfers, v.firstWithin(c), fmt.Sprintf(
-			"checkpoint %d sealed %s from %d to %d, and other ones are there (%d)", c.Number, plural(c.Count, "fact"), c.From, c.To, segment.Count()))
-	}
-	return nil
-}
-
-// firstWithin is the first bad sequence that is known inside a checkpoint, else its first.
-func (v *verifier) firstWithin(c events.Checkpoint) uint64 {
-	first := c.From
-	for _, f := range v.findings {
-		if f.Bucket == events.Transfers && f.Seq >= c.From && f.Seq <= c.To && (first == c.From || f.Seq < first) {
-			first = f.Seq
-		}
-	}
-	return first
-}
-
-// remembers holds the log against a checkpoint that a host has seen.
-func (v *verifier) remembers(m events.Checkpoint, state events.StreamState) {
-	i := slices.IndexFunc(v.checkpoints, func(c events.Checkpoint) bool { return c.Number == m.Number })
-	switch {
-	case i >= 0 && v.checkpoints[i].Hash != m.Hash:
-		v.find(findCheckpoint, events.Transfers, m.From, fmt.Sprintf("a host remembers checkpoint %d with another hash: from there on this is another log", m.Number))
-	case i < 0 && state.Last < m.To:
-		v.find(findLost, events.Transfers, state.Last+1, fmt.Sprintf("a host remembers checkpoint %d, up to %d; the log ends at %d", m.Number, m.To, state.Last))
-	case i < 0 && (len(v.checkpoints) == 0 || v.checkpoints[len(v.checkpoints)-1].Number < m.Number):
-		v.find(findLost, events.Checkpoints, 0, fmt.Sprintf("a host remembers checkpoint %d, and the log does not hold it", m.Number))
-	}
 }

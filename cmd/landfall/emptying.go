@@ -194,7 +194,7 @@ func (g *guest) settle(v *projections.View, host events.HostID) {
 	case p.Active != nil && p.Active.Phase == projections.Waiting:
 		g.stay = stayWaiting
 	case p.Active == nil && couldNotGo(p, host):
-		g.stay, g.last = stayRefused, p.Done[len(p.Done)-1]
+		g.stay, g.last = stayRefused, *p.Last()
 	default:
 		g.stay = stayThere
 	}
@@ -203,23 +203,15 @@ func (g *guest) settle(v *projections.View, host events.HostID) {
 // wentFrom tells that a player arrived elsewhere when last moved away from a server, although
 // the session there may not be known yet.
 func wentFrom(p projections.Player, host events.HostID) bool {
-	t := lastDone(p)
+	t := p.Last()
 	return t != nil && t.Request.Origin == host && t.Phase == projections.Completed
 }
 
 // couldNotGo tells that the last that was tried with a player on a server was to move the
 // player away.
 func couldNotGo(p projections.Player, host events.HostID) bool {
-	t := lastDone(p)
+	t := p.Last()
 	return t != nil && t.Request.Trigger == events.TriggerEvacuate && t.Request.Origin == host && t.Phase != projections.Completed
-}
-
-// lastDone is the newest transfer of a player that has ended, nil when none is known.
-func lastDone(p projections.Player) *projections.Transfer {
-	if len(p.Done) == 0 {
-		return nil
-	}
-	return &p.Done[len(p.Done)-1]
 }
 
 // mention says once that nobody is moved for now.

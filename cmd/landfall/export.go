@@ -88,6 +88,9 @@ func (f *exportFlags) run(ctx context.Context, path string, stdout io.Writer) (e
 // exportTo writes the file under another name, and gives it its own when it is whole.
 func exportTo(ctx context.Context, path string, log history, buckets []events.Bucket) (exportHead, uint64, error) {
 	file, err := os.CreateTemp(filepath.Dir(path), ".landfall-export-*")
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("export: there is no folder %s: make it first", filepath.Dir(path))
+	}
 	if err != nil {
 		return exportHead{}, 0, err
 	}

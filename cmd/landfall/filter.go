@@ -132,24 +132,18 @@ func (f filter) keys(b events.Bucket) string {
 func (f filter) match(r reading) bool {
 	return f.matchPlayer(r) && f.matchToken(r) && f.matchServer(r) &&
 		(len(f.types) == 0 || slices.Contains(f.types, shortType(r.Header[events.HeaderType]))) &&
-		(len(f.outcomes) == 0 || slices.Contains(f.outcomes, outcomeOf(r.event.Fact))) &&
+		(len(f.outcomes) == 0 || endsAs(r.event.Fact, f.outcomes)) &&
 		(len(f.codes) == 0 || slices.Contains(f.codes, codeOf(r.event.Fact)))
 }
 
-// outcomeOf is how a fact ends its transfer, empty when it does not.
-func outcomeOf(f events.Fact) projections.Phase {
-	switch f.(type) {
-	case *events.Completed:
-		return projections.Completed
-	case *events.Failed:
-		return projections.Failed
-	case *events.Cancelled:
-		return projections.Cancelled
-	case *events.Superseded:
-		return projections.Superseded
-	default:
-		return ""
+// endsAs tells that a fact ends its transfer in one of these ways.
+func endsAs(f events.Fact, outcomes []projections.Phase) bool {
+	end, ok := f.(events.TransferFact)
+	if !ok {
+		return false
 	}
+	phase, _ := projections.Ending(end)
+	return slices.Contains(outcomes, phase)
 }
 
 func (f filter) matchPlayer(r reading) bool {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -73,22 +72,12 @@ func (f *replayFlags) verb(name, short, what string, prepare func(arg string) (t
 }
 
 func (f *replayFlags) run(ctx context.Context, stdout, stderr io.Writer, tell telling) error {
-	src, err := f.find(os.Getenv)
-	if err != nil {
-		return err
-	}
-	o, err := newOpener(src.secrets)
-	if err != nil {
-		return err
-	}
-	store, err := src.read(ctx)
-	if err != nil {
-		return err
-	}
-	out := bufio.NewWriter(stdout)
-	r := &replay{log: store, opener: o, out: printer{w: out, json: f.json}, notes: stderr, explain: f.explain, sessions: f.sessions}
-	status, err := tell(ctx, r)
-	err = errors.Join(err, out.Flush(), store.Close())
+	out, status := bufio.NewWriter(stdout), statusOK
+	err := f.reading(ctx, func(log history, o *opener) (err error) {
+		r := &replay{log: log, opener: o, out: printer{w: out, json: f.json}, notes: stderr, explain: f.explain, sessions: f.sessions}
+		status, err = tell(ctx, r)
+		return errors.Join(err, out.Flush())
+	})
 	if err == nil && status != statusOK {
 		err = exitWith(status, nil) // what is wrong stands on the screen
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/landfall/landfall/actors"
 	"github.com/landfall/landfall/events"
 	"github.com/landfall/landfall/streams"
+	"github.com/landfall/landfall/streams/embedded"
 )
 
 // checkpointFile is where a host keeps the newest checkpoint that it has seen, so that a log
@@ -73,23 +74,8 @@ func readCheckpoint(path string) (c events.Checkpoint, err error) {
 
 // keepCheckpoint replaces the file as a whole.
 func keepCheckpoint(path string, c events.Checkpoint) error {
-	raw, err := json.Marshal(c)
-	if err != nil {
-		return err
-	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(filepath.Dir(path), "."+checkpointFile+"-*")
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(append(raw, '\n'))
-	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(file.Name()) // as far as there is one
-	}
-	return err
+	return embedded.WriteJSON(path, c)
 }

@@ -254,3 +254,20 @@ func (s source) connect(ctx context.Context, log *slog.Logger) (*reader, error) 
 	}
 	return &reader{Store: st, shared: true, end: st.Close}, nil
 }
+
+// reading opens what the flags name, and closes it again.
+func (f *storeFlags) reading(ctx context.Context, use func(log history, o *opener) error) error {
+	src, err := f.find(os.Getenv)
+	if err != nil {
+		return err
+	}
+	o, err := newOpener(src.secrets)
+	if err != nil {
+		return err
+	}
+	log, err := src.read(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(use(log, o), log.Close())
+}

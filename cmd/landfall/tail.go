@@ -127,10 +127,10 @@ func (f *tailFlags) plan() (t *tail, err error) {
 }
 
 func (f *tailFlags) window(buckets int) (w window, err error) {
-	if w.since, err = parseBound("since", f.since); err != nil {
+	if w.since, err = parseBound("--since", f.since); err != nil {
 		return w, err
 	}
-	if w.until, err = parseBound("until", f.until); err != nil {
+	if w.until, err = parseBound("--until", f.until); err != nil {
 		return w, err
 	}
 	if f.afterSet {

@@ -101,18 +101,10 @@ func (t *tale) ending() (projections.Phase, events.Code) {
 	if s := t.state(); s.Phase != "" {
 		return s.Phase, s.Code
 	}
-	switch f := t.entries[len(t.entries)-1].event.Fact.(type) {
-	case *events.Completed:
-		return projections.Completed, events.OK
-	case *events.Failed:
-		return projections.Failed, f.Code
-	case *events.Cancelled:
-		return projections.Cancelled, f.Code
-	case *events.Superseded:
-		return projections.Superseded, events.Replaced
-	default:
-		return "", ""
+	if f, ok := t.entries[len(t.entries)-1].event.Fact.(events.TransferFact); ok {
+		return projections.Ending(f)
 	}
+	return "", ""
 }
 
 // name is the player's name as the request gives it.

@@ -133,7 +133,7 @@ func stateOnTape(tb testing.TB, log history, o *opener, stdout, stderr *bytes.Bu
 	if err := f.verb(t).ParseFlags(args[1:]); err != nil {
 		tb.Fatal(err)
 	}
-	m, err := parseMoment("as-of", f.asOf, t.bucket)
+	m, err := parseMoment("--as-of", f.asOf, t.bucket)
 	if err != nil {
 		return err
 	}

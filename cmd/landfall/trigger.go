@@ -78,6 +78,9 @@ func (f *triggerFlags) plan(event string) (*trigger, error) {
 	if _, err := events.ParseHostID(event); err != nil {
 		return nil, usageError("event %q: want 1 to 63 of A-Z a-z 0-9 _ -", event)
 	}
+	if f.player == "" {
+		return nil, usageError("--player is missing: for whom did %s happen?", event)
+	}
 	if err := checkPlayer(f.player); err != nil {
 		return nil, err
 	}

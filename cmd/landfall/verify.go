@@ -137,13 +137,11 @@ func (e verifyEnd) String() string {
 // verify checks the whole log and prints what is wrong with it.
 func verify(ctx context.Context, log history, o *opener, remembered []events.Checkpoint, out printer) error {
 	v := &verifier{log: log, opener: o}
-	for _, b := range exportBuckets {
-		if err := v.bucket(ctx, b); err != nil {
-			return err
-		}
-	}
-	if err := v.seals(ctx, remembered); err != nil {
+	if err := v.read(ctx); err != nil {
 		return err
+	}
+	for _, m := range remembered {
+		v.remembers(m, v.end(events.Transfers))
 	}
 	for _, f := range v.findings {
 		if err := out.print(f); err != nil {
@@ -163,14 +161,35 @@ func verify(ctx context.Context, log history, o *opener, remembered []events.Che
 	return nil
 }
 
-// verifier reads a log and notes what is wrong.
+// verifier reads a log once and notes what is wrong.
 type verifier struct {
-	log         history
-	opener      *opener
-	findings    []finding
-	buckets     []bucketChecked
-	checkpoints []events.Checkpoint // as the log holds them, in order
-	sealed      uint64
+	log      history
+	opener   *opener
+	findings []finding
+	buckets  []bucketChecked
+	seals    seals
+}
+
+// read takes the checkpoints first, so that they are at hand when their facts come.
+func (v *verifier) read(ctx context.Context) error {
+	rest := slices.DeleteFunc(slices.Clone(exportBuckets), func(b events.Bucket) bool { return b == events.Checkpoints })
+	for _, b := range append([]events.Bucket{events.Checkpoints}, rest...) {
+		if err := v.bucket(ctx, b); err != nil {
+			return err
+		}
+	}
+	v.chained(v.end(events.Transfers))
+	return nil
+}
+
+// end is the last sequence of a bucket that was read.
+func (v *verifier) end(b events.Bucket) uint64 {
+	for _, done := range v.buckets {
+		if done.Bucket == b {
+			return done.Last
+		}
+	}
+	return 0
 }
 
 func (v *verifier) find(code string, b events.Bucket, seq uint64, text string) {
@@ -179,16 +198,17 @@ func (v *verifier) find(code string, b events.Bucket, seq uint64, text string) {
 
 func (v *verifier) verdict() verifyEnd {
 	slices.SortStableFunc(v.findings, func(a, b finding) int {
-		return cmp.Or(bucketOrder(a)-bucketOrder(b), cmp.Compare(a.Seq, b.Seq))
+		return cmp.Or(bucketOrder(a.Bucket)-bucketOrder(b.Bucket), cmp.Compare(a.Seq, b.Seq))
 	})
-	end := verifyEnd{Kind: "end", Verified: len(v.findings) == 0, Findings: len(v.findings), Buckets: v.buckets, Checkpoints: len(v.checkpoints), SealedTo: v.sealed}
+	slices.SortFunc(v.buckets, func(a, b bucketChecked) int { return bucketOrder(a.Bucket) - bucketOrder(b.Bucket) })
+	end := verifyEnd{Kind: "end", Verified: len(v.findings) == 0, Findings: len(v.findings), Buckets: v.buckets, Checkpoints: len(v.seals.checkpoints), SealedTo: v.seals.to}
 	if !end.Verified {
 		end.First = &v.findings[0]
 	}
 	return end
 }
 
-func bucketOrder(f finding) int { return slices.Index(exportBuckets, f.Bucket) }
+func bucketOrder(b events.Bucket) int { return slices.Index(exportBuckets, b) }
 
 // bucket checks the records of one bucket, one by one.
 func (v *verifier) bucket(ctx context.Context, b events.Bucket) error {
@@ -201,14 +221,23 @@ func (v *verifier) bucket(ctx context.Context, b events.Bucket) error {
 	}
 	done := bucketChecked{Bucket: b, First: state.First, Last: state.Last}
 	c := newChain(b, state.First)
+	if b == events.Transfers {
+		v.seals.begin(state.First)
+	}
 	if state.Last > 0 {
 		for rec, err := range v.log.History(ctx, b, streams.Range{UpTo: state.Last}) {
 			if err != nil {
 				return err
 			}
 			done.Records++
+			if b == events.Transfers {
+				v.sealed(v.seals.follow(rec))
+			}
 			v.record(c, rec, &done)
 		}
+	}
+	if b == events.Transfers {
+		v.sealed(v.seals.complete(state.Last))
 	}
 	for _, hole := range c.holes(state.Last) {
 		v.find(findHole, b, hole.from, fmt.Sprintf("%s missing that retention does not explain: %d to %d", plural(hole.to-hole.from+1, "record"), hole.from, hole.to))
@@ -232,6 +261,6 @@ func (v *verifier) record(c *chain, rec events.Record, done *bucketChecked) {
 		v.find(findPrev, rec.Bucket, rec.Seq, fmt.Sprintf("written on top of %d, but %d came before it (%s)", r.prev(), before, rec.Key))
 	}
 	if f, ok := r.event.Fact.(*events.Checkpoint); ok && r.verified != forged && rec.Key == events.CheckpointKey(f.Number) {
-		v.checkpoints = append(v.checkpoints, *f)
+		v.seals.add(*f)
 	}
 }

@@ -77,10 +77,10 @@ func (f *whatifFlags) plan() (*whatif, error) {
 	if w.policy, err = readPolicy(f.policy); err != nil {
 		return nil, err
 	}
-	if w.window.since, err = parseBound("since", f.since); err != nil {
+	if w.window.since, err = parseBound("--since", f.since); err != nil {
 		return nil, err
 	}
-	w.window.until, err = parseBound("until", f.until)
+	w.window.until, err = parseBound("--until", f.until)
 	return w, err
 }
 

@@ -18,27 +18,27 @@ type bound struct {
 }
 
 // parseBound reads the value of --since or --until.
-func parseBound(flag, text string) (b bound, err error) {
+func parseBound(name, text string) (b bound, err error) {
 	if text == "" {
 		return b, nil
 	}
 	b.set = true
 	if b.seq, err = strconv.ParseUint(text, 10, 64); err == nil {
 		if b.seq == 0 {
-			return b, usageError("--%s 0: sequences begin at 1", flag)
+			return b, usageError("%s 0: sequences begin at 1", name)
 		}
 		return b, nil
 	}
 	if b.ago, err = time.ParseDuration(text); err == nil {
 		if b.ago < 0 {
-			return b, usageError("--%s %s: want a length before now, such as 10m", flag, text)
+			return b, usageError("%s %s: want a length before now, such as 10m", name, text)
 		}
 		return b, nil
 	}
 	if b.at, err = time.Parse(time.RFC3339Nano, text); err == nil {
 		return b, nil
 	}
-	return b, usageError("--%s %q: want a length (10m), a sequence (1234) or a time (2026-01-31T15:04:05.000Z)", flag, text)
+	return b, usageError("%s %q: want a length (10m), a sequence (1234) or a time (2026-01-31T15:04:05.000Z)", name, text)
 }
 
 // bySeq tells that the bound is a sequence, which means something in one bucket only.

@@ -44,7 +44,7 @@ func firstClaim(dir string, want owner) (owner, error) {
 		return want, fmt.Errorf("store %s: there is no Landfall store in this directory", dir)
 	}
 	want.Format = streams.FormatVersion
-	return want, writeJSON(filepath.Join(dir, ownerFile), want)
+	return want, WriteJSON(filepath.Join(dir, ownerFile), want)
 }
 
 func (o owner) check(dir string, want owner) error {
@@ -70,7 +70,7 @@ type Holder struct {
 	PID        int                `json:"pid"`
 }
 
-func writeHolder(dir string, h Holder) error { return writeJSON(filepath.Join(dir, holderFile), h) }
+func writeHolder(dir string, h Holder) error { return WriteJSON(filepath.Join(dir, holderFile), h) }
 
 func readHolder(dir string) (h Holder, err error) {
 	return h, readJSON(filepath.Join(dir, holderFile), &h)
@@ -95,9 +95,9 @@ func readJSON(path string, into any) error {
 	return nil
 }
 
-// writeJSON replaces a file in one step, readable by its owner alone, and on disk before
+// WriteJSON replaces a file in one step, readable by its owner alone, and on disk before
 // it returns.
-func writeJSON(path string, v any) (err error) {
+func WriteJSON(path string, v any) (err error) {
 	raw, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return err
