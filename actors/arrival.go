@@ -192,8 +192,8 @@ func (b *Backend) arrive(ctx context.Context, p presence) {
 	toldWaiting := false
 	for pause := 100 * time.Millisecond; b.stillHere(p); pause = min(2*pause, time.Second) {
 		l := b.life.Load()
-		held := l.pool.held(p.ID)
-		a, err := b.askArrived(ctx, l, p, held)
+		held, listed := l.pool.held(p.ID)
+		a, err := b.askArrived(ctx, l, p, held, listed)
 		switch {
 		case err == nil && a.Code == events.Place:
 			b.place(ctx, l, p, a)
@@ -214,11 +214,11 @@ func (b *Backend) arrive(ctx context.Context, p presence) {
 	}
 }
 
-func (b *Backend) askArrived(ctx context.Context, l *life, p presence, held []events.Token) (events.ArrivedAnswer, error) {
+func (b *Backend) askArrived(ctx context.Context, l *life, p presence, held []events.Token, listed uint64) (events.ArrivedAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	return ask[events.ArrivedAnswer](ctx, l.Identity, b.cfg.Bus, events.AskOf(l.Source.ID, events.VerbArrived), events.ArrivedAsk{
-		Player: p.ID, Name: p.Name, Join: p.join, Incarnation: l.Source.Incarnation, Held: held,
+		Player: p.ID, Name: p.Name, Join: p.join, Incarnation: l.Source.Incarnation, Held: held, Listed: &listed,
 	})
 }
 

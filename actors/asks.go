@@ -207,7 +207,7 @@ func (d *Dispatcher) CancelFor(ctx context.Context, player events.PlayerID, orig
 // stands in the log.
 func (d *Dispatcher) answerArrived(ctx context.Context, from events.HostID, q events.ArrivedAsk) events.ArrivedAnswer {
 	before := d.standing(q.Player)
-	done, refusal, err := d.writeFresh(ctx, q.Player, Consume{Server: from, Incarnation: q.Incarnation, Join: q.Join, Held: q.Held})
+	done, refusal, err := d.writeFresh(ctx, q.Player, Consume{Server: from, Incarnation: q.Incarnation, Join: q.Join, Held: q.Held, Listed: q.Listed})
 	if err != nil {
 		return refuseArrived(transportDown(err))
 	}
@@ -224,7 +224,7 @@ func (d *Dispatcher) answerArrived(ctx context.Context, from events.HostID, q ev
 	case refusal.Code == events.WaitABit:
 		return d.early(q, s)
 	case refusal.Code == events.PromiseGone:
-		return d.promiseGone(ctx, from, q, refusal)
+		return d.promiseGone(ctx, s, refusal)
 	}
 	return events.ArrivedAnswer{Code: events.NoPlace, Detail: refusal.Detail}
 }
@@ -242,10 +242,10 @@ func placeOf(s Standing, server events.HostID, join events.JoinID) (events.Arriv
 	return events.ArrivedAnswer{Code: events.Place, Token: t.Token, At: t.Reserved.At}, true
 }
 
-// early is an arrival ahead of its claim: ask again shortly, within the arrival window of
-// the reservation.
+// early is an arrival ahead of its claim, or one that the destination could not know of yet:
+// ask again shortly, within the arrival window of the reservation.
 func (d *Dispatcher) early(q events.ArrivedAsk, s Standing) events.ArrivedAnswer {
-	if len(q.Held) == 0 || s.Active == nil {
+	if s.Active == nil || s.Active.Phase == projections.Pending && !s.Active.Reopened && len(q.Held) == 0 {
 		return events.ArrivedAnswer{Code: events.NoPlace, Detail: "not claimed"}
 	}
 	d.work.add(q.Player)
@@ -253,16 +253,8 @@ func (d *Dispatcher) early(q events.ArrivedAsk, s Standing) events.ArrivedAnswer
 }
 
 // promiseGone ends a transfer whose destination has lost the promise: the player is there,
-// and nothing waits for the player. Only the life that beats now can say so: one that was
-// replaced, and has not noticed yet, knows nothing of what its successor promised.
-func (d *Dispatcher) promiseGone(ctx context.Context, from events.HostID, q events.ArrivedAsk, refusal *events.Refusal) events.ArrivedAnswer {
-	s := d.standing(q.Player)
-	if b := d.view.Fleet().Backend(from); b != nil && b.Incarnation != q.Incarnation {
-		if s.Active != nil && s.Active.Reserved != nil && s.Active.Reserved.Incarnation == b.Incarnation {
-			return events.ArrivedAnswer{Code: events.NoPlace, Detail: "another life of the server has promised the place"}
-		}
-		return events.ArrivedAnswer{Code: events.WaitABit, WaitMs: (d.timing.Load().ArrivalWindow / 8).Milliseconds()}
-	}
+// and nothing waits for the player.
+func (d *Dispatcher) promiseGone(ctx context.Context, s Standing, refusal *events.Refusal) events.ArrivedAnswer {
 	if s.Active != nil {
 		d.finish(ctx, s, Fail{Transfer: s.Active.ID, Code: events.PromiseGone, In: []projections.Phase{projections.Claimed, projections.Pending}})
 	}

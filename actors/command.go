@@ -54,6 +54,7 @@ type (
 		Incarnation events.Incarnation
 		Join        events.JoinID
 		Held        []events.Token
+		Listed      *uint64 // number of the last promise when Held was listed; nil: not said
 	}
 	// Complete records that the player stands on the coordinate.
 	Complete struct {

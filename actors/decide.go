@@ -14,6 +14,7 @@ type Standing struct {
 	HasSession bool
 	Controls   projections.Controls
 	Origin     *events.Incarnation // the life of the session's server, as it beats; nil: not known
+	There      *events.Incarnation // the life of the active transfer's destination, likewise
 }
 
 // Decide is the rule of the whole system: what is, and a command, give one fact or a refusal.
@@ -61,7 +62,7 @@ func decideActive(s Standing, t projections.Transfer, c Command) (events.Transfe
 	case RecordMove:
 		return decideMove(t, c)
 	case Consume:
-		return decideConsume(t, c)
+		return decideConsume(s, t, c)
 	case Complete:
 		return decideComplete(t, c)
 	case Release:
@@ -193,7 +194,7 @@ func decideMove(t projections.Transfer, c RecordMove) (events.TransferFact, *eve
 	return &events.Transferred{Attempt: c.Token.Attempt, How: c.How, Result: c.Result}, nil
 }
 
-func decideConsume(t projections.Transfer, c Consume) (events.TransferFact, *events.Refusal) {
+func decideConsume(s Standing, t projections.Transfer, c Consume) (events.TransferFact, *events.Refusal) {
 	if t.Destination() != c.Server {
 		return nil, events.Refuse(events.NoPlace, "no token for "+string(c.Server))
 	}
@@ -209,9 +210,25 @@ func decideConsume(t projections.Transfer, c Consume) (events.TransferFact, *eve
 		return nil, stale(t)
 	}
 	if t.Reserved.Incarnation != c.Incarnation || !slices.Contains(c.Held, t.Token) {
-		return nil, events.Refuse(events.PromiseGone, "the promise did not outlive its server")
+		return nil, refuseArrival(s, t, c)
 	}
 	return &events.Consumed{Attempt: t.Token.Attempt, Server: c.Server, Incarnation: c.Incarnation, Join: c.Join}, nil
+}
+
+// refuseArrival says what becomes of a player for whom the asking life of the destination
+// holds no promise. Only the life that beats now, and that has looked since the place was
+// promised, can say that the promise is gone: one that was replaced, and has not noticed yet,
+// knows nothing of what its successor promised.
+func refuseArrival(s Standing, t projections.Transfer, c Consume) *events.Refusal {
+	switch replaced := s.There != nil && *s.There != c.Incarnation; {
+	case replaced && *s.There == t.Reserved.Incarnation:
+		return events.Refuse(events.NoPlace, "another life of the server has promised the place")
+	case replaced:
+		return events.Refuse(events.WaitABit, "another life of the server beats")
+	case c.Listed != nil && t.Reserved.Incarnation == c.Incarnation && t.Reserved.Promise > *c.Listed:
+		return events.Refuse(events.WaitABit, "the place was promised after the server looked")
+	}
+	return events.Refuse(events.PromiseGone, "the promise did not outlive its server")
 }
 
 func decideComplete(t projections.Transfer, c Complete) (events.TransferFact, *events.Refusal) {

@@ -514,3 +514,36 @@ func TestStateDiagram(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestArrivalWithoutThePromise: a destination that does not know the promise is believed when
+// it is the life that beats, and looked after the place was promised.
+func TestArrivalWithoutThePromise(t *testing.T) {
+	promise := reserved(1)
+	promise.Promise = 2 // of life b
+	tr := journey(t, promise, claimed(1, "e1"))
+	number := func(n uint64) *uint64 { return &n }
+	life := func(name events.HostID) *events.Incarnation { return new(lifeOf(name)) }
+	for _, row := range []struct {
+		name   string
+		there  *events.Incarnation
+		asker  events.HostID
+		listed *uint64
+		want   events.Code
+	}{
+		{"nobody knows who beats", nil, "b", number(2), events.PromiseGone},
+		{"the promising life beats, and asks", life("b"), "b", number(2), events.PromiseGone},
+		{"it does not say when it looked", life("b"), "b", nil, events.PromiseGone},
+		{"it looked before it promised", life("b"), "b", number(1), events.WaitABit},
+		{"a successor beats, and asks", life("b again"), "b again", number(0), events.PromiseGone},
+		{"a successor asks before its beat is seen", life("b"), "b again", number(0), events.NoPlace},
+		{"a successor beats, the promising life asks", life("b again"), "b", number(2), events.WaitABit},
+		{"a third life beats", life("b third"), "b again", number(0), events.WaitABit},
+	} {
+		s := standingOf(&tr)
+		s.There = row.there
+		_, fact, refusal := Decide(s, Consume{Server: "b", Incarnation: lifeOf(row.asker), Join: num[events.JoinID](9), Listed: row.listed})
+		if refusal == nil || refusal.Code != row.want {
+			t.Errorf("%s: %v, %v, want %s", row.name, fact, refusal, row.want)
+		}
+	}
+}

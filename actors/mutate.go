@@ -215,6 +215,11 @@ func (d *Dispatcher) standing(player events.PlayerID) Standing {
 	if b := d.view.Fleet().Backend(s.Session.Server); b != nil {
 		s.Origin = &b.Incarnation
 	}
+	if s.Active != nil && s.Active.Reserved != nil {
+		if b := d.view.Fleet().Backend(s.Active.Destination()); b != nil {
+			s.There = &b.Incarnation
+		}
+	}
 	return s
 }
 

@@ -285,17 +285,17 @@ func (p *pool) settle(token events.Token) {
 	}
 }
 
-// held lists the tokens promised to a player.
-func (p *pool) held(player events.PlayerID) []events.Token {
+// held lists the tokens promised to a player; listed is the number of the last promise that it looked at.
+func (p *pool) held(player events.PlayerID) (tokens []events.Token, listed uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	out := []events.Token{}
+	tokens = []events.Token{}
 	for token, x := range p.promises {
 		if x.player.ID == player && !x.spent {
-			out = append(out, token)
+			tokens = append(tokens, token)
 		}
 	}
-	return out
+	return tokens, p.number
 }
 
 // outstanding counts the promises that are being made or have not been settled.

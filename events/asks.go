@@ -139,6 +139,7 @@ type (
 		Join        JoinID      `msgpack:"join" json:"join"`
 		Incarnation Incarnation `msgpack:"inc" json:"incarnation"`
 		Held        []Token     `msgpack:"held" json:"held"`
+		Listed      *uint64     `msgpack:"listed,omitempty" json:"listed,omitempty"` // number of the last promise when held was listed
 	}
 	// ArrivedAnswer is PLACE (the arrival is recorded: teleport now), NONE (a plain join),
 	// WAIT (ask again), or a refusal.
