@@ -112,7 +112,7 @@ func TestNothingIsPushed(t *testing.T) {
 	file := filepath.Join(s.dir, "network.yml")
 	var many strings.Builder
 	for i := range 600 {
-		fmt.Fprintf(&many, "  host-%03d: {}\n", i)
+		fmt.Fprintf(&many, "  host-%03d: { advertise: \"127.0.0.1:2\" }\n", i)
 	}
 	many.WriteString("loadBalancer:\n  backends:\n")
 	for i := range 600 {
