@@ -67,7 +67,8 @@ func newAcceptance(t *testing.T, binary string, store keeper) *acceptance {
 	crowd := startPlayers(t, "1.21.1")
 	edges := [2]int{freePort(t), freePort(t)}
 	x.balancer = balance(t, x.port, edges)
-	x.testNetwork = newTestNetwork(t, binary, store.yaml()+exchange(t, fast, "ttlSeconds: 8", "ttlSeconds: 15")+
+	// A wish typed as the connection dies stays on that server's scoreboard: who comes back is routed there, and it is served.
+	x.testNetwork = newTestNetwork(t, binary, store.yaml()+"routing: { stickyReturn: true }\n"+exchange(t, fast, "ttlSeconds: 8", "ttlSeconds: 15")+
 		fmt.Sprintf("edge: { domain: %s, port: %d, identity: offline, trustedProxies: [ \"127.0.0.0/8\" ] }\n", domain, x.port)+
 		"hosts:\n"+edgeYAML("proxy-1", edges[0])+edgeYAML("proxy-2", edges[1])+
 		backendYAML(x.servers["A"].ready(t), "A", "default: { keep: 12 }", ", proxyProtocol: v2")+
