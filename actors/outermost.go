@@ -24,11 +24,12 @@ func (d *Dispatcher) serveDispatchers(ctx context.Context, g *errgroup.Group) {
 	})
 }
 
-// answerHolds tells whether a player who joined came over a connection of this front, and
-// opens the session if so: the news of the join may have been lost.
+// answerHolds tells whether a player who joined came over a connection of this front, be it
+// that it has ended: the backend may not have seen the player go. It opens the session of one
+// that stands: the news of the join may have been lost.
 func (d *Dispatcher) answerHolds(_ context.Context, _ events.HostID, q events.HoldsAsk) events.Answer {
 	news := events.Joined{Player: q.Player, Name: q.Name, Join: q.Join, Incarnation: q.Incarnation}
-	if d.misnamed(q.Server, news) || !d.conns.joined(d, q.Server, news) {
+	if !d.conns.hadJoin(q.Join, d.Now()) && (d.misnamed(q.Server, news) || !d.conns.joined(d, q.Server, news)) {
 		return events.Answer{Code: events.NotHere}
 	}
 	return events.Answer{Code: events.OK}

@@ -3,6 +3,7 @@ package actors
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -25,8 +26,12 @@ type Connection struct {
 type connections struct {
 	mu   sync.Mutex
 	byID map[uint64]*held
-	next uint64 // ids of the connections that a direct dispatcher makes up
+	next uint64                      // ids of the connections that a direct dispatcher makes up
+	over map[events.JoinID]time.Time // joins whose connections have ended, and when: a backend that has not noticed repeats them
 }
+
+// overFor is how long a join is known whose connection has ended.
+const overFor = 6 * announceEvery
 
 // held is one connection and the session it became.
 type held struct {
@@ -43,6 +48,7 @@ type held struct {
 
 func (c *connections) init() {
 	c.byID = map[uint64]*held{}
+	c.over = map[events.JoinID]time.Time{}
 	c.next = 1 << 63
 }
 
@@ -60,11 +66,28 @@ func (d *Dispatcher) Closed(id uint64, reason string) {
 	if ok {
 		delete(d.conns.byID, id)
 		h.closed = true
+		d.conns.end(h, d.Now())
 	}
 	d.conns.mu.Unlock()
 	if ok && h.matched {
 		d.background(func(ctx context.Context) { d.closeSession(ctx, h, reason) })
 	}
+}
+
+// end notes the join of a connection that has ended. It wants c.mu held.
+func (c *connections) end(h *held, now time.Time) {
+	maps.DeleteFunc(c.over, func(_ events.JoinID, at time.Time) bool { return now.Sub(at) > overFor })
+	if h.matched {
+		c.over[h.join] = now
+	}
+}
+
+// hadJoin tells that a join came over a connection that has ended.
+func (c *connections) hadJoin(join events.JoinID, now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at, ok := c.over[join]
+	return ok && now.Sub(at) <= overFor
 }
 
 // joined matches an announcement with the newest unmatched connection of that name to that
