@@ -73,11 +73,29 @@ func (b *Backend) Left(p Player, reason string) {
 // Asked implements WorldEvents.
 func (b *Backend) Asked(p Player, where string) {
 	b.background(func(ctx context.Context) {
+		answered := make(chan struct{})
+		b.background(func(ctx context.Context) { b.tellLate(ctx, p, answered) })
 		key, args := b.answerAsked(ctx, p, where)
+		close(answered)
 		if err := b.cfg.World.Tell(ctx, p, b.text(p, key, args)); err != nil {
 			b.logger.Warn("answer not shown", "player", p.ID, "error", err)
 		}
 	})
+}
+
+// answerPatience is how long a player who asked reads nothing.
+const answerPatience = 1500 * time.Millisecond
+
+// tellLate tells a player who asked that the answer takes its time, unless it comes soon.
+func (b *Backend) tellLate(ctx context.Context, p Player, answered <-chan struct{}) {
+	late := time.NewTimer(answerPatience)
+	defer late.Stop()
+	select {
+	case <-late.C:
+		_ = b.cfg.World.Tell(ctx, p, b.text(p, "transfer.slow", nil))
+	case <-answered:
+	case <-ctx.Done():
+	}
 }
 
 // Cancelled implements WorldEvents.

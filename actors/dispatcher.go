@@ -87,6 +87,7 @@ type Dispatcher struct {
 	notices  notices
 	memories memories
 	collided map[string]bool            // regions that were warned of
+	slowTold map[events.TransferID]bool // transfers whose players know that it takes long
 	strange  map[events.HostID]*strange // hosts that go by another configuration
 	pushed   chan struct{}              // nudges spread
 	clocks   map[events.Source]clock    // of the hosts, see warnOfClocks
@@ -233,9 +234,11 @@ func (d *Dispatcher) changed(c projections.Change) {
 // could not start because this process was blind at the time.
 func (d *Dispatcher) sweep(ctx context.Context) error {
 	for {
-		for _, t := range d.view.Active() {
-			d.work.add(t.Player)
+		active := d.view.Active()
+		for i := range active {
+			d.work.add(active[i].Player)
 		}
+		d.tellSlow(active)
 		d.view.Forget(d.Now().Add(-keepIdle))
 		d.runs.forget(func(id events.TransferID) bool { _, ok := d.view.Transfer(id); return ok })
 		d.refreshSessions(ctx)
