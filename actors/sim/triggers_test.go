@@ -33,7 +33,8 @@ func TestAnEventMovesAPlayer(t *testing.T) {
 		}
 		got := r.outcome(p, 20*time.Second)
 		r.completed(p, got, "b")
-		if got.Request.Trigger != events.TriggerEvent || got.Request.Via != "arena-end" || !hasMessage(p, "transfer.accepted") {
+		r.until("word that it is accepted", 5*time.Second, func() bool { return hasMessage(p, "transfer.accepted") }) // asked for at a, read where the player is
+		if got.Request.Trigger != events.TriggerEvent || got.Request.Via != "arena-end" {
 			t.Errorf("requested %+v, the player read %q", got.Request, p.Look().Texts)
 		}
 		if a := happens(); a.Code != events.Active || a.State != "COMPLETED" {
