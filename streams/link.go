@@ -2,6 +2,7 @@ package streams
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -51,8 +52,8 @@ func dial(ctx context.Context, cfg Config, use string) (*link, error) {
 	if cfg.InProcess != nil {
 		options = append(options, nats.InProcessServer(cfg.InProcess))
 	}
-	if cfg.TLS != nil {
-		options = append(options, nats.Secure(cfg.TLS))
+	if cfg.CA != "" {
+		options = append(options, nats.RootCAs(cfg.CA))
 	}
 	err := retry(ctx, cfg.Patience, func() (err error) {
 		l.nc, err = nats.Connect(cfg.URL, options...)
@@ -67,10 +68,20 @@ func connectError(url string, err error) error {
 		return nil
 	case errors.Is(err, nats.ErrAuthorization):
 		return backoff.Permanent(fmt.Errorf("connect to store %s: refused the login: does this host stand in the carrier's network.yml (or in the logins that nats-servers of your own were given), with the same secret?", url))
+	case untrusted(err):
+		return backoff.Permanent(fmt.Errorf("connect to store %s: its certificate is not to be trusted: %w: does security.tls.ca name the authority that signed it, and does it name this address?", url, err))
+	case errors.Is(err, nats.ErrSecureConnWanted):
+		return backoff.Permanent(fmt.Errorf("connect to store %s: whoever listens there does not speak TLS: is it the store?", url))
 	case errors.Is(err, nats.ErrNoServers):
 		return fmt.Errorf("connect to store %s: nobody listens there: is whoever carries the store up?", url)
 	}
 	return fmt.Errorf("connect to store %s: %w", url, err)
+}
+
+// untrusted tells that a store proved nothing by its certificate.
+func untrusted(err error) bool {
+	var unverified *tls.CertificateVerificationError
+	return errors.As(err, &unverified)
 }
 
 // retry calls try until it succeeds, fails for good, ctx ends, or patience is over.

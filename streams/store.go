@@ -2,7 +2,6 @@ package streams
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -26,7 +25,9 @@ type Config struct {
 	// URL of the store, several separated by commas. Ignored when InProcess is given.
 	URL       string
 	InProcess nats.InProcessConnProvider // the own process's server
-	TLS       *tls.Config                // nil: as the URL says
+	// CA is a file with the authorities that may have signed the certificate of a tls:// store;
+	// "": the system's. It is read again for each connection.
+	CA string
 
 	// Role and ID name the host; its reply inbox and its permissions follow from them.
 	Role     Role

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"os"
 	"slices"
@@ -27,7 +28,8 @@ at its start, and says what each host is in it. Every fault is one line FILE:LIN
 wrong and what is allowed. Whether keys contradict each other is looked at once each of them is
 right by itself.
 
-With --id it also looks at what only that host has: its secret and the password of its RCON.
+With --id it also looks at what only that host has: its secret, its certificates and the password
+of its RCON.
 
 Exit status: 0 it can be used, 1 it cannot.`,
 		Args: upToOneFile,
@@ -141,10 +143,25 @@ func (v *examination) lookAs(id string, env func(string) string) {
 	if _, _, err := v.net.PreviousSecret(env); err != nil {
 		v.problem(err)
 	}
+	v.lookAtTLS(self)
 	if self.Server.RCON == nil {
 		return
 	}
 	if _, err := readPassword(v.net, self.ServerID); err != nil {
+		v.problem(err)
+	}
+}
+
+// lookAtTLS checks what the carrier shows, and whom the others believe.
+func (v *examination) lookAtTLS(self network.Self) {
+	var err error
+	switch {
+	case self.Carrier && v.net.Store.Carrier != "" && v.net.Security.TLS.Cert != "":
+		_, err = listenerCertificate(v.net, slog.New(slog.DiscardHandler))
+	case !self.Carrier:
+		_, err = authorities(v.net)
+	}
+	if err != nil {
 		v.problem(err)
 	}
 }

@@ -167,7 +167,7 @@ func (s source) openToDecide(ctx context.Context) (*reader, error) {
 		return s.open(ctx, nil)
 	}
 	u := operatorLogin(s.secrets[0])
-	st, err := streams.Connect(ctx, streams.Config{URL: s.url, Role: u.Role, ID: u.ID, User: u.Name, Password: u.Password, AnySettings: true})
+	st, err := streams.Connect(ctx, streams.Config{URL: s.url, CA: s.ca, Role: u.Role, ID: u.ID, User: u.Name, Password: u.Password, AnySettings: true})
 	if err != nil {
 		return nil, err
 	}

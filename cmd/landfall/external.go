@@ -14,9 +14,13 @@ import (
 // operator's login, which it gives up again. When several start at once, each stream is
 // made by one of them.
 func (h *host) prepare(ctx context.Context) error {
+	ca, err := authorities(h.net)
+	if err != nil {
+		return err
+	}
 	u := operatorLogin(h.secret)
 	st, err := connectReady(ctx, streams.Config{
-		URL: h.net.Store.URL, Role: u.Role, ID: u.ID, User: u.Name, Password: u.Password,
+		URL: h.net.Store.URL, CA: ca, Role: u.Role, ID: u.ID, User: u.Name, Password: u.Password,
 		Network: h.net.Network.Name, Creator: createdByUp, Settings: settingsOf(h.net),
 		Carrier: true, Patience: startPatience, Logger: h.log,
 	}, h.log)

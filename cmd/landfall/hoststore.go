@@ -35,8 +35,11 @@ func (h *host) openStore(ctx context.Context) (*hostStore, error) {
 	if !h.self.Carrier {
 		return s, nil
 	}
-	var err error
-	if s.server, err = embedded.Open(ctx, h.embeddedConfig()); err != nil {
+	cfg, err := h.embeddedConfig()
+	if err != nil {
+		return nil, err
+	}
+	if s.server, err = embedded.Open(ctx, cfg); err != nil {
 		return nil, h.storeError(err)
 	}
 	if s.shared, err = connectReady(ctx, s.server.Connection(), h.log); err != nil {
@@ -53,7 +56,7 @@ func (h *host) storeError(err error) error {
 	return err
 }
 
-func (h *host) embeddedConfig() embedded.Config {
+func (h *host) embeddedConfig() (embedded.Config, error) {
 	n := h.net
 	c := embedded.Config{
 		Dir: n.File(n.Store.Dir), Network: n.Network.Name, Creator: createdByUp, Settings: settingsOf(h.net),
@@ -62,10 +65,17 @@ func (h *host) embeddedConfig() embedded.Config {
 	if n.Store.Carrier != "" {
 		c.Listen = n.Store.Listen
 	}
+	if n.Store.Carrier != "" && n.Security.TLS.Cert != "" {
+		shown, err := listenerCertificate(n, h.log)
+		if err != nil {
+			return c, err
+		}
+		c.TLS = shown.tls()
+	}
 	if c.Durability == streams.Lazy {
 		h.log.Warn("store.durability lazy: facts that were acknowledged can be lost in a power cut")
 	}
-	return c
+	return c, nil
 }
 
 // settingsOf is how network.yml wants the streams.
@@ -90,9 +100,13 @@ func (s *hostStore) as(ctx context.Context, id events.HostID, x network.Host) (*
 			return nil, err
 		}
 	}
+	ca, err := authorities(h.net)
+	if err != nil {
+		return nil, err
+	}
 	user, password := streams.Login(h.secret, role, id)
 	st, err := connectReady(ctx, streams.Config{
-		URL: h.net.Store.URL, Role: role, ID: id, User: user, Password: password,
+		URL: h.net.Store.URL, CA: ca, Role: role, ID: id, User: user, Password: password,
 		Network: h.net.Network.Name, Creator: createdByUp, Settings: settingsOf(h.net), Durability: streams.Durability(h.net.Store.Durability),
 		NoRead: role == streams.RoleBackend, Patience: startPatience, Logger: h.log,
 	}, h.log)

@@ -62,6 +62,7 @@ type source struct {
 	url     string // one of url, dir and file is set; without a login
 	dir     string
 	file    string
+	ca      string        // who may have signed the certificate of url; "": whom the system trusts
 	login   *url.Userinfo // as the URL gave it; nil: none
 	secrets [][]byte
 }
@@ -100,6 +101,11 @@ func (f storeFlags) find(env func(string) string) (source, error) {
 	s, err := f.locate(conf)
 	if err != nil {
 		return source{}, err
+	}
+	if s.url != "" && conf != nil {
+		if s.ca, err = authorities(conf); err != nil {
+			return source{}, err
+		}
 	}
 	s.secrets, err = secretsFor(s, conf, env)
 	return s, err
@@ -237,7 +243,7 @@ func (s source) open(ctx context.Context, log *slog.Logger) (*reader, error) {
 
 // connect logs in as the URL says, else as the network's secret does.
 func (s source) connect(ctx context.Context, log *slog.Logger) (*reader, error) {
-	cfg := streams.Config{URL: s.url, Role: streams.RoleAuditor, ID: readerID, AnySettings: true, Logger: log}
+	cfg := streams.Config{URL: s.url, CA: s.ca, Role: streams.RoleAuditor, ID: readerID, AnySettings: true, Logger: log}
 	if s.login != nil {
 		cfg.User = s.login.Username()
 		cfg.Password, _ = s.login.Password()

@@ -13,6 +13,7 @@ func verbs() []func() *cobra.Command {
 		newExplain,
 		newExport,
 		newImport,
+		newInit,
 		newKill,
 		newPause,
 		newUp,

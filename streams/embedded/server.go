@@ -68,6 +68,7 @@ type Server struct {
 	lock    *lock
 	holder  Holder
 	url     string
+	door    *door           // nil: who has read holder.json comes over the listener
 	disk    *disk           // nil: lazy
 	durable *durableService // nil: not grouped
 }
@@ -128,10 +129,15 @@ func (s *Server) open(ctx context.Context) error {
 		return nil
 	}
 	s.url = "nats://" + s.ns.Addr().String()
+	s.holder.URL = s.url
 	if s.cfg.TLS != nil {
 		s.url = "tls://" + s.ns.Addr().String()
+		if s.door, err = openDoor(s.ns); err != nil {
+			return fmt.Errorf("open store %s: %w", s.cfg.Dir, err)
+		}
+		s.holder.URL = s.door.url()
 	}
-	s.holder.URL, s.holder.Network, s.holder.Durability, s.holder.PID = s.url, own.Network, s.cfg.Durability, os.Getpid()
+	s.holder.Network, s.holder.Durability, s.holder.PID = own.Network, s.cfg.Durability, os.Getpid()
 	return writeHolder(s.cfg.Dir, s.holder)
 }
 
@@ -169,13 +175,20 @@ func (c Config) checkListener() error {
 	return probe.Close()
 }
 
+// SizeFor is how large a store in a directory may become when nobody says: half of what is
+// free on the disk now, in bytes.
+func SizeFor(dir string) (int64, error) {
+	free, err := freeBytes(dir)
+	return free / 2, err
+}
+
 func (c Config) size() (int64, error) {
 	if c.MaxBytes == 0 {
-		free, err := freeBytes(c.Dir)
+		half, err := SizeFor(c.Dir)
 		if err != nil {
 			return 0, err
 		}
-		c.MaxBytes = free / 2
+		c.MaxBytes = half
 		c.Logger.Info("store size settled", "maxBytes", c.MaxBytes)
 	}
 	if c.MaxBytes < minBytes {
@@ -359,6 +372,9 @@ func (s *Server) Close() error {
 	}
 	if s.disk != nil {
 		s.disk.close()
+	}
+	if s.door != nil {
+		s.door.close()
 	}
 	if s.ns != nil {
 		s.ns.Shutdown()

@@ -118,7 +118,7 @@ func TestCase098_WordsThatAreNoText(t *testing.T) {
 			taken++
 			self, err := n.Identity(word, environment())
 			if err != nil || self.ServerID != word || n.Edge.Fallback != word || n.Routing.Lobbies[0] != word || len(n.Hosts[word].Regions) != 1 {
-				t.Errorf("%s: %v, %+v, fallback %q, lobbies %q", written, err, n.hostIDs(), n.Edge.Fallback, n.Routing.Lobbies)
+				t.Errorf("%s: %v, %+v, fallback %q, lobbies %q", written, err, n.HostIDs(), n.Edge.Fallback, n.Routing.Lobbies)
 			}
 			for name := range n.Hosts[word].Regions {
 				if name != word {

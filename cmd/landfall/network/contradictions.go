@@ -24,6 +24,7 @@ var rules = []func(*judge){
 	(*judge).checkStore,
 	(*judge).checkDurability,
 	(*judge).checkListener,
+	(*judge).checkTLS,
 	(*judge).checkTimes,
 	(*judge).checkDispatchMode,
 	(*judge).checkHosts,
@@ -68,7 +69,24 @@ func (j *judge) checkDurability() {
 
 func (j *judge) checkListener() {
 	if j.Store.Carrier != "" && j.Security.TLS.Cert == "" && !isLoopback(j.Store.Listen) {
-		j.fault(CodeTLSRequired, "store.listen", "%q is open to other machines without TLS; allowed: a loopback address, such as 127.0.0.1:4222", j.Store.Listen)
+		j.fault(CodeTLSRequired, "store.listen", "%q is open to other machines without TLS; allowed: security.tls, as `landfall init` makes it, or a loopback address, such as 127.0.0.1:4222", j.Store.Listen)
+	}
+}
+
+// checkTLS: a carrier with a certificate speaks TLS alone, and whoever connects must want it: else somebody
+// between the two could take it away.
+func (j *judge) checkTLS() {
+	t, s := j.Security.TLS, j.Store
+	switch {
+	case t.Cert != "" && t.Key == "":
+		j.fault(CodeContradiction, "security.tls.cert", "has no key; allowed: security.tls.key beside it")
+	case t.Key != "" && t.Cert == "":
+		j.fault(CodeContradiction, "security.tls.key", "has no certificate; allowed: security.tls.cert beside it")
+	case s.Carrier == "" || s.URL == "":
+	case t.Cert == "" && strings.Contains(s.URL, "tls://"):
+		j.fault(CodeContradiction, "store.url", "%q wants TLS, but security.tls has no certificate to show; allowed: nats://, or security.tls.cert and key", s.URL)
+	case t.Cert != "" && strings.Contains(s.URL, "nats://"):
+		j.fault(CodeContradiction, "store.url", "%q would go without TLS, while security.tls.cert makes the carrier insist on it; allowed: tls://, or no security.tls.cert", s.URL)
 	}
 }
 
@@ -94,7 +112,7 @@ func (j *judge) checkDispatchMode() {
 }
 
 func (j *judge) checkHosts() {
-	for _, id := range j.hostIDs() {
+	for _, id := range j.HostIDs() {
 		h, key := j.Hosts[id], "hosts."+id
 		if h.IsEdge() && j.Edge.Domain == "" {
 			j.fault(CodeRequired, "edge.domain", "is missing, but %s listens for players; allowed: %s", id, forms[Domain].allowed)
@@ -159,7 +177,7 @@ func (j *judge) checkCollisions() {
 		return
 	}
 	first := map[string]string{} // region -> the host that has it
-	for _, id := range j.hostIDs() {
+	for _, id := range j.HostIDs() {
 		for _, name := range slices.Sorted(maps.Keys(j.Hosts[id].Regions)) {
 			other, known := first[name]
 			if !known {
@@ -206,7 +224,7 @@ func (j *judge) checkNamedHosts() {
 			code, problem = j.noBackend(x.id)
 			allowed = listed(j.backendIDs(), "a host with advertise")
 		} else if _, known := j.Hosts[x.id]; !known {
-			problem = j.notListed(x.id, j.hostIDs())
+			problem = j.notListed(x.id, j.HostIDs())
 		}
 		if x.id != "" && problem != "" {
 			j.fault(code, x.key, "%s; allowed: %s", problem, allowed)
@@ -267,9 +285,10 @@ func (j *judge) checkLobbies() {
 	}
 }
 
-func (n *Network) hostIDs() []string { return slices.Sorted(maps.Keys(n.Hosts)) }
+// HostIDs are the hosts of the file, sorted.
+func (n *Network) HostIDs() []string { return slices.Sorted(maps.Keys(n.Hosts)) }
 
-func (n *Network) hostList() string { return listed(n.hostIDs(), "none, hosts is empty") }
+func (n *Network) hostList() string { return listed(n.HostIDs(), "none, hosts is empty") }
 
 // listed are ids in words, and what else there is to say when there are none.
 func listed(ids []string, none string) string {

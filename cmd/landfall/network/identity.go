@@ -104,7 +104,7 @@ func (n *Network) host(c claim) (Host, error) {
 	h, known := n.Hosts[c.id]
 	if !known {
 		return Host{}, &Error{Code: CodeUnknownHost, File: n.file, Line: n.LineOf("hosts"), Key: "hosts",
-			Msg: fmt.Sprintf("does not list %q, which %s names%s; allowed: %s", c.id, c.source, Meant(Nearest(c.id, n.hostIDs())), n.hostList())}
+			Msg: fmt.Sprintf("does not list %q, which %s names%s; allowed: %s", c.id, c.source, Meant(Nearest(c.id, n.HostIDs())), n.hostList())}
 	}
 	return h, nil
 }

@@ -50,7 +50,7 @@ hosts at once; see [hosts](hosts.md).
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", k.Path, defaultCell(k), cell(k.Allowed()), liveCell(k), cell(k.Doc))
 	}
 	b.WriteString("\n## Not in this version\n\nAccepted by the file's form, refused at the start with `NOT_IN_THIS_VERSION`:\n\n")
-	b.WriteString("- `store.replicas`: 3 with an embedded store\n- `store.url`: `tls://` with an embedded store\n")
+	b.WriteString("- `store.replicas`: 3 with an embedded store\n")
 	for _, f := range refused {
 		values := "any value of its own"
 		if f.Values != nil {

@@ -80,5 +80,5 @@ func (n *Network) ReadPermissions() (*Permissions, []*Error) {
 
 // backendIDs are the hosts with a game server.
 func (n *Network) backendIDs() []string {
-	return slices.DeleteFunc(n.hostIDs(), func(id string) bool { return !n.Hosts[id].IsBackend() })
+	return slices.DeleteFunc(n.HostIDs(), func(id string) bool { return !n.Hosts[id].IsBackend() })
 }

@@ -18,9 +18,6 @@ type feature struct {
 // refused would be missed badly: safety, or the whole purpose of the host. The file is refused.
 var refused = []feature{
 	{Key: "network.operatorKey", Remedy: `"" (facts are signed with the network's secret)`},
-	{Key: "security.tls.cert", Remedy: `"", with loopback listeners`},
-	{Key: "security.tls.key", Remedy: `"", with loopback listeners`},
-	{Key: "security.tls.ca", Remedy: `"", with loopback listeners`},
 	{Key: "triggers.join.enabled", Remedy: "false"},
 	{Key: "allocation.scenes", Remedy: `""`},
 	{Key: "telemetry.otlp", Remedy: `""`},
@@ -40,9 +37,6 @@ var later = []feature{
 func (j *judge) unsupported() {
 	if j.Store.Mode == "embedded" && j.Store.Replicas == 3 {
 		j.fault(CodeNotYet, "store.replicas", "three copies of an embedded store are not in this version; allowed: 1, or store.mode: external")
-	}
-	if j.Store.Carrier != "" && strings.Contains(j.Store.URL, "tls://") {
-		j.fault(CodeNotYet, "store.url", "TLS of an embedded store is not in this version; allowed: nats:// on a loopback address")
 	}
 	for _, f := range refused {
 		for _, path := range j.asks(f) {
