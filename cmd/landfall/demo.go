@@ -48,6 +48,10 @@ type demoOptions struct {
 	kill     bool
 	json     bool
 	verbose  bool
+
+	fill       uint64
+	config     string // network.yml whose store is filled
+	playersSet bool   // --players was given
 }
 
 func newDemo() *cobra.Command {
@@ -60,19 +64,29 @@ servers and players who ask for places on the other server. Everything but the s
 and the clients' sockets is the real thing. The data it leaves can be read with tail and
 replay; run again on the same directory it goes on, and ends what was open.
 
+With --fill no network is run: the facts of one that was busy for long are written as fast as
+the disk takes them, decided, signed, chained and sealed as ever, and synced once at the end.
+It is a log to try the reading verbs on; with --config one that the hosts of that network begin
+with.
+
 Exit status: 0 nothing lost and nothing doubled, 1 otherwise, or when it could not run.`,
+		Example: `  landfall demo --players 50 --rate 20 --kill-proxy
+  landfall demo --fill 1000000 --dir busy && landfall verify --store busy`,
 		Args: exactly(0, ""),
 		RunE: func(c *cobra.Command, _ []string) error {
+			o.playersSet = c.Flags().Changed("players")
 			return demo(c.Context(), o, c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
 	f := c.Flags()
 	f.StringVar(&o.dir, "dir", defaultDemoDir, "directory of the store and its secret")
-	f.IntVar(&o.players, "players", 12, "players (1 to 2000)")
+	f.IntVar(&o.players, "players", 12, "players (1 to 2000; with --fill up to 1000000, and one for each 50 facts if not given)")
 	f.Float64Var(&o.rate, "rate", 5, "requests a second, over all players (0.1 to 2000)")
 	f.DurationVar(&o.duration, "duration", 6*time.Second, "how long players go on asking")
 	f.StringVar(&o.durable, "durability", string(streams.Always), "when an acknowledged fact is on the disk, as store.durability: always, grouped or lazy")
 	f.BoolVar(&o.kill, "kill-proxy", false, "one proxy dies halfway, with what it had claimed")
+	f.Uint64Var(&o.fill, "fill", 0, "write a log of so many facts instead, into a directory without one")
+	f.StringVar(&o.config, "config", "", "with --fill: a network.yml, whose store is made, for `landfall up`")
 	f.BoolVar(&o.json, "json", false, "JSON lines; the last one is the summary")
 	f.BoolVar(&o.verbose, "verbose", false, "also show the program's own log")
 	return c
@@ -80,8 +94,14 @@ Exit status: 0 nothing lost and nothing doubled, 1 otherwise, or when it could n
 
 func (o demoOptions) check() error {
 	switch {
-	case o.players < 1 || o.players > 2000:
-		return usageError("--players %d: want 1 to 2000", o.players)
+	case o.players < 1 || o.players > o.mostPlayers():
+		return usageError("--players %d: want 1 to %d", o.players, o.mostPlayers())
+	case o.fill > maxFill:
+		return usageError("--fill %d: want at most %d facts", o.fill, maxFill)
+	case o.fill == 0 && o.config != "":
+		return usageError("--config %s: only --fill goes by a network's file", o.config)
+	case o.fill > 0 && o.kill:
+		return usageError("--fill runs no proxy that --kill-proxy could end: give one")
 	case o.rate < 0.1 || o.rate > 2000:
 		return usageError("--rate %g: want 0.1 to 2000 requests a second", o.rate)
 	case o.duration < 100*time.Millisecond || o.duration > 24*time.Hour:
@@ -90,6 +110,13 @@ func (o demoOptions) check() error {
 		return usageError("--durability %s: want always, grouped or lazy", o.durable)
 	}
 	return nil
+}
+
+func (o demoOptions) mostPlayers() int {
+	if o.fill > 0 {
+		return maxFillPlayers
+	}
+	return 2000
 }
 
 // summary is the demo's last word.
@@ -101,6 +128,9 @@ type summary struct {
 func demo(ctx context.Context, o demoOptions, stdout, stderr io.Writer) error {
 	if err := o.check(); err != nil {
 		return err
+	}
+	if o.fill > 0 {
+		return fill(ctx, o, stdout, stderr)
 	}
 	r, err := openDemo(ctx, o, stdout, stderr)
 	if err != nil {
@@ -132,30 +162,40 @@ type demoRun struct {
 }
 
 func openDemo(ctx context.Context, o demoOptions, stdout, stderr io.Writer) (*demoRun, error) {
-	r := &demoRun{o: o, out: printer{w: stdout, json: o.json}, log: slog.New(slog.DiscardHandler), logins: map[events.HostID]embedded.User{}}
-	if o.verbose {
-		r.log = logTo(stderr, false)
-	}
-	cfg := embedded.Config{Dir: o.dir, Network: "demo", Creator: createdByDemo, Durability: streams.Durability(o.durable), Logger: r.log}
 	secret, err := demoSecret(o.dir)
 	if err != nil {
 		return nil, err
 	}
-	key, err := events.NewKey(secret)
-	if err != nil {
-		return nil, err
-	}
-	r.keys = events.NewKeyring(key)
-	cfg.Users = append(cfg.Users, readerLogin(secret), operatorLogin(secret))
+	r := newDemoRun(o, stdout, stderr)
 	r.addLogins(secret, streams.RoleDispatcher, demoProxies)
 	r.addLogins(secret, streams.RoleBackend, demoBackends)
+	return r, r.open(ctx, embedded.Config{Dir: o.dir, Network: "demo", Creator: createdByDemo, Durability: streams.Durability(o.durable)}, secret)
+}
+
+func newDemoRun(o demoOptions, stdout, stderr io.Writer) *demoRun {
+	r := &demoRun{o: o, out: printer{w: stdout, json: o.json}, log: slog.New(slog.DiscardHandler), logins: map[events.HostID]embedded.User{}}
+	if o.verbose {
+		r.log = logTo(stderr, false)
+	}
+	return r
+}
+
+// open opens the store, makes its streams and notes where the log ends now.
+func (r *demoRun) open(ctx context.Context, cfg embedded.Config, secret []byte) error {
+	key, err := events.NewKey(secret)
+	if err != nil {
+		return err
+	}
+	r.keys = events.NewKeyring(key)
+	cfg.Logger = r.log
+	cfg.Users = append(cfg.Users, readerLogin(secret), operatorLogin(secret))
 	for _, u := range r.logins {
 		cfg.Users = append(cfg.Users, u)
 	}
 	if r.server, err = embedded.Open(ctx, cfg); err != nil {
-		return nil, err
+		return err
 	}
-	return r, r.prepare(ctx)
+	return r.prepare(ctx)
 }
 
 func (r *demoRun) addLogins(secret []byte, role streams.Role, ids []events.HostID) {
