@@ -217,7 +217,7 @@ func (b *Backend) arrive(ctx context.Context, p presence) {
 			b.place(ctx, l, p, a)
 			return
 		case err == nil && a.Code == events.WaitABit:
-			pause = max(time.Duration(a.WaitMs)*time.Millisecond, 10*time.Millisecond)
+			pause = waitOf(a)
 		case err == nil && a.Code != events.TransportDown:
 			return // a plain join
 		case len(held) == 0 && !errors.Is(err, context.DeadlineExceeded) && pause >= time.Second:
@@ -230,6 +230,12 @@ func (b *Backend) arrive(ctx context.Context, p presence) {
 			return
 		}
 	}
+}
+
+// waitOf is how long a dispatcher lets an arrival wait: as long as it says, within what an arrival can wait at all.
+func waitOf(a events.ArrivedAnswer) time.Duration {
+	const least, most = 10 * time.Millisecond, 10 * time.Second
+	return time.Duration(min(max(a.WaitMs, least.Milliseconds()), most.Milliseconds())) * time.Millisecond
 }
 
 func (b *Backend) askArrived(ctx context.Context, l *life, p presence, held []events.Token, listed uint64) (events.ArrivedAnswer, error) {

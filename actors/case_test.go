@@ -2,6 +2,8 @@ package actors
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +11,7 @@ import (
 	"time"
 
 	"github.com/landfall/landfall/events"
+	"github.com/landfall/landfall/projections"
 	"github.com/landfall/landfall/streams/streamtest"
 )
 
@@ -189,4 +192,161 @@ type slowFinder struct {
 func (s slowFinder) Find(ctx context.Context, r Region) (events.Position, error) {
 	<-s.found
 	return s.ground.Find(ctx, r)
+}
+
+// TestCase040_EqualServersShare: with all counts equal the same server was chosen again and again.
+// Here what was chosen a moment ago counts, under every policy that has a choice: a hundred
+// requests within one heartbeat are spread over equal servers, and the decision says by what.
+func TestCase040_EqualServersShare(t *testing.T) {
+	const servers, requests = 10, 100
+	for name, cfg := range map[string]PolicyConfig{
+		"as shipped": {}, "roundRobin": {Kind: RoundRobin}, "leastPlayers": {Kind: LeastPlayers},
+		"by players alone": {Terms: []TermConfig{{Input: PlayerCount, Weight: 1}, {Input: RecentPicks, Weight: 0.5}}},
+		"by nothing":       {Terms: []TermConfig{{Input: MSPT, Weight: 0}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, players := range []int{0, 40} {
+				var m memories
+				m.init()
+				pledged, got, damped := map[events.HostID]int{}, map[events.HostID]int{}, 0
+				var all []*projections.Backend
+				for i := range servers {
+					b := destination(events.HostID(fmt.Sprintf("s%02d", i)), 60)
+					b.Players = players
+					all = append(all, b)
+				}
+				q := anywhere()
+				q.policy, q.memories = policyOf(t, cfg), &m
+				q.pledged = func(b *projections.Backend, _ string) int { return pledged[b.Server] }
+				for range requests {
+					ranked, d := choose(q, fleetOf(all...))
+					id := ranked[0].backend.Server
+					for _, x := range d.Candidates[len(d.Candidates)-1].Terms {
+						if (x.Name == string(RecentPicks) || x.Name == termTurn || x.Name == termPlayers) && x.Raw > 0 {
+							damped++
+						}
+					}
+					m.picked(id, q.now, q.policy.rules().halfLife)
+					pledged[id]++
+					got[id]++
+					q.now = q.now.Add(5 * time.Millisecond)
+				}
+				for _, b := range all {
+					if n := got[b.Server]; n < requests/servers*9/10 || n > requests/servers*11/10 {
+						t.Errorf("%s was chosen %d times of %d, want a tenth within 10 %%", b.Server, n, requests)
+					}
+				}
+				if damped == 0 {
+					t.Error("no decision says that earlier choices counted")
+				}
+			}
+		})
+	}
+}
+
+// TestCase047_NoCurveTurnsRound: a policy that was to fill servers up spread them instead, since a
+// slope was taken for its opposite. Here no parameter turns an input round: whatever a valid policy
+// says, who reports better is never ranked behind who reports worse, and what would turn it round is
+// refused with the key.
+func TestCase047_NoCurveTurnsRound(t *testing.T) {
+	var curves []Curve
+	for _, k := range []float64{0.1, 1, 8, 20} {
+		curves = append(curves, Curve{Shape: Exponential, K: k}, Curve{Shape: Logarithmic, K: k}, Curve{Shape: Sigmoid, K: k, X0: 0.6}, Curve{Shape: Power, P: max(0.1, min(k, 5))})
+	}
+	curves = append(curves, Curve{Shape: Linear}, Curve{Shape: Step, Threshold: 0.5})
+	loads := []float64{0, 0.1, 0.25, 0.5, 0.75, 0.9, 1, 5, 1e300} // of the input's own scale
+	for _, m := range measures {
+		if m.input == RecentPicks || m.input == StickyRegion || m.input == ProxyRTT {
+			continue // not of the backend
+		}
+		for _, c := range curves {
+			for _, scale := range []*Range{nil, {Min: m.low, Max: m.high * 2}} {
+				cfg := PolicyConfig{Terms: []TermConfig{{Input: m.input, Weight: 3, Curve: c, Normalize: scale}}}
+				p := policyOf(t, cfg).rules()
+				last := -1.0
+				for _, load := range loads {
+					raw := m.low + load*(m.high-m.low)
+					if m.moreBetter {
+						raw = m.high - load*(m.high-m.low)
+					}
+					score := p.terms[0].of(raw)
+					if score < last || math.IsNaN(score) || math.IsInf(score, 0) || score < 0 || score > 3 {
+						t.Errorf("%s with %+v in %+v: %v scores %v after %v, want no less", m.input, c, scale, raw, score, last)
+					}
+					last = score
+				}
+				if p.terms[0].of(missing) < last {
+					t.Errorf("%s with %+v: what is not reported is better than the worst", m.input, c)
+				}
+			}
+		}
+	}
+	for name, turned := range map[string]TermConfig{
+		"weight":         {Input: PlayerCount, Weight: -1},
+		"curve.k":        {Input: PlayerCount, Weight: 1, Curve: Curve{Shape: Exponential, K: -3}},
+		"curve.p":        {Input: PlayerCount, Weight: 1, Curve: Curve{Shape: Power, P: -1}},
+		"curve.k: NaN":   {Input: PlayerCount, Weight: 1, Curve: Curve{Shape: Sigmoid, K: math.NaN(), X0: 0.5}},
+		"weight: +Inf":   {Input: PlayerCount, Weight: math.Inf(1)},
+		"normalize":      {Input: PlayerCount, Weight: 1, Normalize: &Range{Min: 100, Max: 0}},
+		"normalize: 100": {Input: PlayerCount, Weight: 1, Normalize: &Range{Min: math.Inf(-1), Max: 100}},
+	} {
+		key, _, _ := strings.Cut(name, ":")
+		if _, err := NewPolicy(PolicyConfig{Terms: []TermConfig{turned}}); err == nil || !strings.Contains(err.Error(), "loadBalancer.terms.playerCount."+key) {
+			t.Errorf("%s: %v, want a refusal that names the key", name, err)
+		}
+	}
+}
+
+// TestCase056_SecondsForMilliseconds: a host sent seconds where milliseconds were read, and
+// everything was stale, or nothing ever. Here a moment is written as one, a length of time has
+// bounds, and what is outside them is refused with a code or cut to them: nothing overflows.
+func TestCase056_SecondsForMilliseconds(t *testing.T) {
+	t.Run("headers of a request", func(t *testing.T) {
+		b := identity(events.SourceBackend, "b")
+		for header, values := range map[string][]string{
+			events.HeaderTime:     {"1764504000", "1764504000000", "1.7645e9", "yesterday", "2026-11-30", "0"},
+			events.HeaderDeadline: {"-3", "3s", "3000000", "1e3", "9223372036854775807", "9223372036854775808"},
+		} {
+			for _, value := range values {
+				w, _ := sealed(t, b, requestSubject, ask1())
+				w.Header[header] = value
+				w.Header[events.HeaderSig] = b.Keys.Sign(requestSubject, w.Header, w.Body)
+				srv := newAnswering()
+				if a, _ := opened(t, srv.handle(t.Context(), requestSubject, w)); a.Code != events.BadRequest || srv.reached > 0 || !strings.Contains(a.Detail, header) {
+					t.Errorf("%s %q: %+v, want BAD_REQUEST that names it", header, value, a)
+				}
+			}
+		}
+	})
+	t.Run("the length of a promise", func(t *testing.T) {
+		onSite(t, func(t *testing.T, ctx context.Context, s *site) {
+			s.stock(2)
+			for _, ms := range []int64{-30, 0, maxTTL.Milliseconds() + 1, math.MaxInt64, math.MinInt64} {
+				if a := s.inTime(ctx, 1, func(q *events.ReserveAsk) { q.TTLMs = ms }); a.Code != events.BadRequest {
+					t.Errorf("%d ms: %+v", ms, a)
+				}
+			}
+		})
+		for ms, want := range map[int64]time.Duration{30_000: 30 * time.Second, math.MaxInt64: maxTTL} {
+			if got := ttl(projections.Transfer{Reserved: &events.Reserved{TTLMs: ms}}); got != want {
+				t.Errorf("a token of %d ms lasts %s, want %s", ms, got, want)
+			}
+		}
+	})
+	t.Run("how long an arrival waits", func(t *testing.T) {
+		for ms, want := range map[int64]time.Duration{-1: 10 * time.Millisecond, 0: 10 * time.Millisecond, 200: 200 * time.Millisecond, 2_000_000: 10 * time.Second, math.MaxInt64: 10 * time.Second} {
+			if got := waitOf(events.ArrivedAnswer{WaitMs: ms}); got != want {
+				t.Errorf("%d ms: waits %s, want %s", ms, got, want)
+			}
+		}
+	})
+	t.Run("what a heartbeat measures", func(t *testing.T) {
+		for _, bad := range []float64{-1, math.NaN(), math.Inf(1), math.Inf(-1)} {
+			b := reporting("b", bad, 0, 100, .5, 32)
+			ranked, d := choose(anywhere(), fleetOf(b, reporting("c", 49, 0, 100, .5, 32)))
+			if ranked[0].backend.Server != "c" || !termOf(t, d.Candidates[1], string(MSPT)).Missing {
+				t.Errorf("%v ms a tick is no measurement, and %s is first", bad, ranked[0].backend.Server)
+			}
+		}
+	})
 }

@@ -337,6 +337,10 @@ func (w watch) presumedDead(id events.HostID, inc events.Incarnation) death {
 	return d
 }
 
+// maxTTL is the longest time for which a destination promises anything.
+const maxTTL = time.Hour
+
+// ttl is how long a token lasts: no fact makes it outlast every promise.
 func ttl(t projections.Transfer) time.Duration {
-	return time.Duration(t.Reserved.TTLMs) * time.Millisecond
+	return time.Duration(min(t.Reserved.TTLMs, maxTTL.Milliseconds())) * time.Millisecond
 }

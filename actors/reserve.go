@@ -39,7 +39,7 @@ func refuseAsk(l *life, q events.ReserveAsk) *events.Refusal {
 	switch {
 	case q.Incarnation != l.Source.Incarnation:
 		return events.Refuse(events.WrongIncarnation, "this is another life of "+string(l.Source.ID))
-	case q.TTLMs <= 0 || q.TTLMs > time.Hour.Milliseconds() || q.Attempt < 1 || q.Attempt > events.MaxAttempts:
+	case q.TTLMs <= 0 || q.TTLMs > maxTTL.Milliseconds() || q.Attempt < 1 || q.Attempt > events.MaxAttempts:
 		return events.Refuse(events.BadRequest, "ttl or attempt out of range")
 	}
 	return nil

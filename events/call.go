@@ -154,6 +154,11 @@ func parseCall(h Header) (c Call, err error) {
 	if c.ID, err = ParseID[RequestID](h[HeaderID]); err != nil {
 		return c, err
 	}
+	if at := h[HeaderTime]; at != "" {
+		if _, err = time.Parse(time.RFC3339Nano, at); err != nil {
+			return c, fmt.Errorf("%s %q: want RFC 3339, such as 2026-11-30T12:00:00Z", HeaderTime, at)
+		}
+	}
 	if c.Source, err = ParseSource(h[HeaderSource]); err != nil {
 		return c, err
 	}
