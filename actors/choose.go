@@ -127,7 +127,7 @@ func refuseBackend(q *question, b *projections.Backend) events.Code {
 		return events.Drained
 	case q.lobbies[b.Server] && !q.join:
 		return events.LobbyOnly
-	case b.Schema != events.SchemaVersion:
+	case events.CheckSchema(b.Schema) != nil:
 		return events.SchemaRange
 	case !speaks(b.ProtocolMin, b.ProtocolMax, q.protocol):
 		return events.ProtocolAbsent

@@ -91,6 +91,8 @@ type Dispatcher struct {
 	strange  map[events.HostID]*strange // hosts that go by another configuration
 	pushed   chan struct{}              // nudges spread
 	clocks   map[events.Source]clock    // of the hosts, see warnOfClocks
+	// strangers are the hosts whose wire version is not ours, with that version.
+	strangers map[events.Source]int
 
 	tasks tasks
 }
@@ -244,6 +246,7 @@ func (d *Dispatcher) sweep(ctx context.Context) error {
 		d.refreshSessions(ctx)
 		d.warnOfCollisions()
 		d.warnOfClocks(d.view.Fleet())
+		d.warnOfSchemas(d.view.Fleet())
 		d.memories.keep(func(id events.HostID) bool { return d.view.Fleet().Backend(id) != nil })
 		if !sleep(ctx, d.timing.Load().Sweep) {
 			return ctx.Err()

@@ -5,9 +5,6 @@ import (
 	"reflect"
 )
 
-// SchemaVersion is the version of the wire format this build writes.
-const SchemaVersion = 1
-
 // Kind is one line of the catalog.
 type Kind struct {
 	Type   string // the wire name, for good

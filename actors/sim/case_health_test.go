@@ -66,21 +66,36 @@ func TestCase049_AnOutageEmptiesNothing(t *testing.T) {
 // is seen. The backend itself does not know.
 func (s *scene) says(id events.HostID, beats int, change func(b *events.BackendBeat)) {
 	s.t.Helper()
-	left := beats
-	forge := func(m events.Message) events.Message {
-		e, refusal := events.Open(streamtest.Keyring(), events.Record{Bucket: m.Bucket, Key: m.Key, Header: m.Header, Body: m.Body})
-		beat, ok := e.Fact.(*events.BackendBeat)
-		if refusal != nil || !ok || left == 0 {
-			return m
-		}
-		left--
-		change(beat)
-		e.Source.Incarnation = beat.Incarnation
-		return streamtest.Seal(s.t, e.Envelope, beat)
-	}
-	s.backends[id].client.forge.Store(&forge)
+	s.backends[id].client.forge.Store(forged(s.t, beats, change))
 	seq := s.observer().View().Fleet().Backend(id).Seq
 	s.until("a beat of "+string(id), 2*time.Second, func() bool { return s.observer().View().Fleet().Backend(id).Seq > seq })
+}
+
+// proxySays is says for all heartbeats of a proxy.
+func (s *scene) proxySays(id events.HostID, change func(b *events.ProxyBeat)) {
+	s.t.Helper()
+	s.dispatchers[id].client.forge.Store(forged(s.t, 1<<30, change))
+}
+
+// forged changes so many facts of one kind as they leave their host.
+func forged[F any, P interface {
+	*F
+	events.Fact
+}](t *testing.T, times int, change func(P)) *func(events.Message) events.Message {
+	forge := func(m events.Message) events.Message {
+		e, refusal := events.Open(streamtest.Keyring(), events.Record{Bucket: m.Bucket, Key: m.Key, Header: m.Header, Body: m.Body})
+		fact, ok := e.Fact.(P)
+		if refusal != nil || !ok || times == 0 {
+			return m
+		}
+		times--
+		change(fact)
+		if beat, is := events.Fact(fact).(*events.BackendBeat); is {
+			e.Source.Incarnation = beat.Incarnation
+		}
+		return streamtest.Seal(t, e.Envelope, fact)
+	}
+	return &forge
 }
 
 // TestCase050_ForOnceAnotherAddress: one heartbeat named another address, and a server full of

@@ -120,3 +120,20 @@ func TestDiffOfTwoMoments(t *testing.T) {
 		})
 	}
 }
+
+// TestFleetNamesAnotherWireVersion: who reads the fleet sees why nobody is sent to a host.
+func TestFleetNamesAnotherWireVersion(t *testing.T) {
+	for _, c := range []struct {
+		row  fleetRow
+		want bool
+	}{
+		{fleetRow{Kind: "backend", ID: "b", Backend: &events.BackendBeat{Schema: events.SchemaVersion}}, false},
+		{fleetRow{Kind: "backend", ID: "b", Backend: &events.BackendBeat{Schema: events.SchemaVersion + 1}}, true},
+		{fleetRow{Kind: "proxy", ID: "p", Proxy: &events.ProxyBeat{Schema: events.SchemaVersion}}, false},
+		{fleetRow{Kind: "proxy", ID: "p", Proxy: &events.ProxyBeat{Schema: events.SchemaOldest - 1}}, true},
+	} {
+		if text := c.row.String(); strings.Contains(text, ", SCHEMA_RANGE: it writes wire version ") != c.want {
+			t.Errorf("%+v is shown as %q", c.row, text)
+		}
+	}
+}

@@ -44,17 +44,22 @@ type fleetRow struct {
 func (r fleetRow) entity() string { return r.Kind + " " + string(r.ID) }
 
 func (r fleetRow) String() string {
-	state, players, kept, out, what := "", "", "", "", ""
+	state, players, kept, out, what, schema := "", "", "", "", "", events.SchemaVersion
 	if b := r.Backend; b != nil {
 		state, players, kept, out = string(b.State), fmt.Sprintf("%d/%d", b.Players, b.MaxPlayers), fmt.Sprint(b.Kept()), fmt.Sprint(b.Outstanding)
 		what = strings.TrimSpace(b.Adapter + " " + b.Game)
 		if !b.Accepting {
 			what += ", takes no arrivals"
 		}
+		schema = b.Schema
 	}
 	if p := r.Proxy; p != nil {
 		state, players, out = string(p.State), fmt.Sprint(p.Players), fmt.Sprint(p.InFlight)
 		what = fmt.Sprintf("folded %d", p.Folded)
+		schema = p.Schema
+	}
+	if refusal := events.CheckSchema(schema); refusal != nil {
+		what += ", " + refusal.Error()
 	}
 	what = strings.Join(append([]string{what}, r.Control...), ", ")
 	return printable(strings.TrimRight(fmt.Sprintf("%-20s  %-7s  %-13s  %-9s  %4s  %3s  %-8s  %s", r.ID, r.Kind, state, players, kept, out, millis(r.AgeMs), what), " "))
