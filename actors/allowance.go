@@ -145,7 +145,7 @@ func (d *Dispatcher) restLeft(ctx context.Context, player events.PlayerID, a *al
 			return left, nil
 		}
 	}
-	e, err := d.limit(ctx, events.CooldownKey(player, a.name, a.server))
+	e, err := d.standsAt(ctx, events.Limits, events.CooldownKey(player, a.name, a.server))
 	f, rests := e.Fact.(*events.CooldownSet)
 	if err != nil || !rests {
 		return 0, err
@@ -164,7 +164,7 @@ func (d *Dispatcher) charge(ctx context.Context, t projections.Transfer) error {
 		return nil
 	}
 	if a.Cooldown > 0 {
-		_, err := d.amend(ctx, events.CooldownKey(t.Player, a.name, a.server), func(now events.Fact) (events.Fact, time.Duration) {
+		_, err := d.amend(ctx, events.Limits, events.CooldownKey(t.Player, a.name, a.server), func(now events.Fact) (events.Fact, time.Duration) {
 			left := ceil(a.Cooldown-d.Now().Sub(t.Seen.Last), time.Second)
 			if f, ok := now.(*events.CooldownSet); ok && f.Transfer == t.ID || left <= 0 {
 				return nil, 0
@@ -186,7 +186,7 @@ func (d *Dispatcher) charge(ctx context.Context, t projections.Transfer) error {
 // arrival of another day counts no more.
 func (d *Dispatcher) countUse(ctx context.Context, player events.PlayerID, a *allowance, arrival *projections.Transfer) (*events.UsesCounted, error) {
 	now := d.Now()
-	fact, err := d.amend(ctx, events.UsesKey(player, a.name, a.server), func(stands events.Fact) (events.Fact, time.Duration) {
+	fact, err := d.amend(ctx, events.Limits, events.UsesKey(player, a.name, a.server), func(stands events.Fact) (events.Fact, time.Duration) {
 		f, _ := stands.(*events.UsesCounted)
 		if arrival == nil || f != nil && f.Transfer == arrival.ID || !endOfDay(arrival.Seen.Last).Equal(endOfDay(now)) {
 			return nil, 0

@@ -25,7 +25,28 @@ func (d *Dispatcher) claimAndMove(ctx context.Context, s Standing, by Timing) bo
 	s.Session.Server = claimed.From // as it was decided on, which may be later than s
 	q := d.moveAsk(t, s, done.seq)
 	q.FromIncarnation = claimed.FromIncarnation
-	return d.afterMove(ctx, s, by, q, d.askMove(ctx, by, claimed.From, q))
+	return d.afterMove(ctx, s, by, q, d.move(ctx, by, s, q))
+}
+
+// move lets the origin send the player, or, where the client is ours to redirect, lets the origin let go
+// of the player and redirects the client. The claim is fenced at the origin either way.
+func (d *Dispatcher) move(ctx context.Context, by Timing, s Standing, q events.MoveAsk) events.Answer {
+	if q.How != events.HowRedirect {
+		return d.askMove(ctx, by, s.Session.Server, q)
+	}
+	h, ok := d.redirects(s.Session.Number)
+	if !ok {
+		return events.Answer{Code: events.NotHere, Detail: "the connection has ended"}
+	}
+	t := *s.Active
+	marker, err := d.stageMove(ctx, h, t)
+	if err != nil {
+		return events.Answer{Code: events.Refused, Detail: err.Error()}
+	}
+	if answer := d.askMove(ctx, by, s.Session.Server, q); answer.Code != events.Sent {
+		return answer
+	}
+	return d.redirect(ctx, h, t, marker)
 }
 
 // queryMove asks once more what became of a move that was not answered. An origin that has
@@ -40,6 +61,8 @@ func (d *Dispatcher) moveAsk(t projections.Transfer, s Standing, claim uint64) e
 	switch {
 	case t.Destination() == s.Session.Server:
 		q.How = events.HowLocal
+	case d.canRedirect(s.Session.Number):
+		q.How = events.HowRedirect
 	case s.Session.Kind == events.KindDirect:
 		if b := d.view.Fleet().Backend(t.Destination()); b != nil {
 			q.Address = b.Public

@@ -39,6 +39,10 @@ type DispatcherConfig struct {
 	Port   int
 	// Accounts says how the servers of a network with edges name their players.
 	Accounts Accounts
+	// Marker makes the id of a reconnect route, 16 random bytes; nil takes the system's.
+	Marker func() [16]byte
+	// Redirector sends clients away over the connections that say so (Connection.Redirects). May be nil.
+	Redirector Redirector
 	// Players counts the connections this host holds, for the heartbeat. May be nil.
 	Players func() int
 	// Version of the program, for the heartbeat.
@@ -94,6 +98,8 @@ type Dispatcher struct {
 	// strangers are the hosts whose wire version is not ours, with that version.
 	strangers map[events.Source]int
 
+	marker func() [16]byte
+
 	tasks tasks
 }
 
@@ -123,6 +129,9 @@ func NewDispatcher(cfg DispatcherConfig) (*Dispatcher, error) {
 		Identity: cfg.Identity, cfg: cfg, log: cfg.Log, bus: cfg.Bus,
 		logger: cfg.Logger.With("dispatcher", cfg.Source.ID), jitter: jitterOf(cfg.Source),
 		strange: map[events.HostID]*strange{}, pushed: make(chan struct{}, 1),
+	}
+	if d.marker = cfg.Marker; d.marker == nil {
+		d.marker = randomMarker
 	}
 	d.work.init()
 	d.line.init()

@@ -68,9 +68,22 @@ func hopeless(w events.Wish, protocol int, f *projections.Fleet, lobbies map[eve
 	return code
 }
 
+// Protocols of games beside Minecraft, whose own are below, or above as snapshots. A server of such a game says
+// in its heartbeat that it speaks this one, and no other.
+const (
+	ProtocolVintageStory = foreignProtocols + 1
+	ProtocolTCP          = foreignProtocols + 2 // any other game, over plain TCP
+
+	foreignProtocols   = 0x20000000
+	snapshotsOfVersion = 0x40000000
+)
+
 // speaks tells that who takes clients from low to high takes a client of that version, as far
-// as either is known.
+// as either is known. A client of another game is only sent where that game is spoken.
 func speaks(low, high, protocol int) bool {
+	if protocol > foreignProtocols && protocol < snapshotsOfVersion {
+		return protocol >= low && protocol <= high && low > foreignProtocols
+	}
 	return protocol == 0 || low == 0 || protocol >= low && protocol <= high
 }
 

@@ -223,7 +223,7 @@ func (d *Dispatcher) routeBlind(l Login) Route {
 	s, ok := d.view.Session(l.Player)
 	var anywhere Route
 	for _, b := range d.view.Fleet().Backends {
-		if slices.Contains(l.Failed, b.Server) || !b.Accepting || b.Advertise == "" {
+		if slices.Contains(l.Failed, b.Server) || !b.Accepting || b.Advertise == "" || !speaks(b.ProtocolMin, b.ProtocolMax, l.Protocol) {
 			continue
 		}
 		r := Route{Server: b.Server, Address: b.Advertise, Code: events.TransportDown}

@@ -101,6 +101,12 @@ var told = map[events.Code]struct {
 	events.PlayerDetached: {never: "the player is away"},
 	events.Moved:          {never: "nobody is refused with it"},
 
+	events.RouteUnknown:   {never: noRoute},
+	events.RouteTaken:     {never: noRoute},
+	events.RouteAmbiguous: {never: noRoute},
+	events.RouteOver:      {never: noRoute},
+	events.RouteBounced:   {never: "the player stays where the connection led"},
+
 	events.BadSignature: {never: inTheLog},
 	events.LogChanged:   {never: inTheLog},
 	events.UnknownKey:   {never: inTheLog},
@@ -116,6 +122,7 @@ var told = map[events.Code]struct {
 const (
 	aboutHost    = "why one destination was not chosen: stands in the decision"
 	betweenHosts = "an answer between hosts: another attempt follows, or the transfer ends with a code of its own"
+	noRoute      = "the next rule leads the player, or the policy does: operators read it"
 	inTheLog     = "what the log or a host finds wrong: operators read it"
 )
 

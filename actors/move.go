@@ -102,11 +102,14 @@ func (b *Backend) carryOut(ctx context.Context, l *life, q events.MoveAsk) event
 	if !ok {
 		return events.Answer{Code: events.NotHere}
 	}
-	if q.How != events.HowLocal && !b.cfg.Allowed(q.Address) {
+	if q.How != events.HowLocal && q.How != events.HowRedirect && !b.cfg.Allowed(q.Address) {
 		return events.Answer{Code: events.Refused, Detail: "the address " + q.Address + " is not one of this network"}
 	}
 	if refusal := b.stillLatest(ctx, l, q); refusal != nil {
 		return refusePlain(refusal)
+	}
+	if q.How == events.HowRedirect {
+		return events.Answer{Code: events.Sent} // the front that asks does it: no other claim will be let through
 	}
 	if q.How == events.HowLocal {
 		b.background(func(ctx context.Context) { b.arrive(ctx, p) })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -19,6 +20,9 @@ type Connection struct {
 	Player   events.PlayerID
 	Server   events.HostID
 	Protocol int
+	// Redirects tells that the edge can send this client away by itself, see Redirector.
+	Redirects bool
+	Remote    netip.Addr // the client's address, where clients are led by it
 }
 
 // connections matches what an edge holds with what backends announce. A connection is only

@@ -54,7 +54,7 @@ func (w *warrant) last(ctx context.Context) []events.Permit {
 		return w.kept
 	}
 	w.looked = true
-	e, err := w.d.limit(ctx, events.PermitsKey(w.player))
+	e, err := w.d.standsAt(ctx, events.Limits, events.PermitsKey(w.player))
 	if err != nil {
 		w.d.logger.Warn("kept permissions are out of reach, the rules hold alone", "player", w.player, "error", err)
 	}
@@ -112,7 +112,7 @@ func (d *Dispatcher) keepPermits(player events.PlayerID, server events.HostID, s
 	if said == nil || !d.permissions.Load().trusts(server) {
 		return
 	}
-	d.amendLater(events.PermitsKey(player), func(now events.Fact) (events.Fact, time.Duration) {
+	d.amendLater(events.Limits, events.PermitsKey(player), func(now events.Fact) (events.Fact, time.Duration) {
 		if f, ok := now.(*events.PermitsKept); ok && f.Server == server && slices.Equal(f.Permits.Nodes, said.Nodes) {
 			return nil, 0
 		}
@@ -126,13 +126,13 @@ func (d *Dispatcher) seenBefore(ctx context.Context, player events.PlayerID) boo
 	if _, known := d.view.Session(player); known {
 		return true
 	}
-	e, err := d.limit(ctx, events.SeenKey(player))
+	e, err := d.standsAt(ctx, events.Limits, events.SeenKey(player))
 	return err != nil || e.Fact != nil
 }
 
 // noteSeen writes down that a player has been on the network, unless it is known. It does not wait for it.
 func (d *Dispatcher) noteSeen(player events.PlayerID, name string, server events.HostID) {
-	d.amendLater(events.SeenKey(player), func(now events.Fact) (events.Fact, time.Duration) {
+	d.amendLater(events.Limits, events.SeenKey(player), func(now events.Fact) (events.Fact, time.Duration) {
 		if now != nil {
 			return nil, 0
 		}

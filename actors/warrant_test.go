@@ -296,7 +296,7 @@ func TestAmendLosesNothing(t *testing.T) {
 			s.log.DelayAppend(time.Millisecond)
 			for range 3 {
 				all.Go(func() {
-					_, err := s.amend(ctx, key, func(now events.Fact) (events.Fact, time.Duration) {
+					_, err := s.amend(ctx, events.Limits, key, func(now events.Fact) (events.Fact, time.Duration) {
 						next := events.UsesCounted{Limit: "rtp", Count: 1}
 						if f, ok := now.(*events.UsesCounted); ok {
 							next.Count += f.Count
@@ -321,7 +321,7 @@ func TestAmendOnTopOfWhatIsNothing(t *testing.T) {
 	mutating(t, nil, func(t *testing.T, ctx context.Context, s *seer) {
 		s.tasks.begin(ctx)
 		seen := func() (n int) {
-			_, err := s.amend(ctx, events.SeenKey(steve), func(now events.Fact) (events.Fact, time.Duration) {
+			_, err := s.amend(ctx, events.Limits, events.SeenKey(steve), func(now events.Fact) (events.Fact, time.Duration) {
 				if now != nil {
 					return nil, 0
 				}

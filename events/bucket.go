@@ -1,6 +1,8 @@
 package events
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"strings"
 )
@@ -18,7 +20,7 @@ const (
 	Checkpoints Bucket = "checkpoints" // <n>: chained, signed segments of transfers
 	Fleet       Bucket = "fleet"       // backend.<id>, proxy.<id>: heartbeats
 	Limits      Bucket = "limits"      // <player>.<name>: cooldowns and answers that expire
-	Routes      Bucket = "routes"      // reconnect routes that expire
+	Routes      Bucket = "routes"      // marker.<name>, player.<id>, address.<hash>: reconnect routes that expire
 	Leases      Bucket = "leases"      // <name>: who does a job now
 )
 
@@ -108,6 +110,23 @@ func PermitsKey(p PlayerID) string { return p.String() + ".perm" }
 
 // SeenKey is where it stands in limits that a player has been on the network before.
 func SeenKey(p PlayerID) string { return p.String() + ".seen" }
+
+// RouteName is what a route is called in the log: a hash of the marker's id, since what stands in a
+// log must not lead anybody anywhere.
+func RouteName(id [16]byte) string {
+	sum := sha256.Sum256(append([]byte("landfall route v1 "), id[:]...))
+	return hex.EncodeToString(sum[:16])
+}
+
+// RouteKey is where a route stands in routes.
+func RouteKey(name string) string { return "marker." + name }
+
+// PlayerRoutesKey is where it stands in routes which route is a player's.
+func PlayerRoutesKey(p PlayerID) string { return "player." + p.String() }
+
+// AddressRoutesKey is where it stands in routes which routes belong to clients of one address.
+// hash is what Keyring.Hide makes of it.
+func AddressRoutesKey(hash string) string { return "address." + hash }
 
 // BackendKey is the heartbeat key of a backend.
 func BackendKey(id HostID) string { return "backend." + string(id) }

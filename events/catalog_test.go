@@ -10,8 +10,8 @@ import (
 )
 
 func TestCatalog(t *testing.T) {
-	pattern := regexp.MustCompile(`^landfall\.(transfer|session|control|audit|fleet|limit|checkpoint)\.[a-z]+\.v[1-9][0-9]*$`)
-	entity := map[Bucket]string{Transfers: "transfer", Sessions: "session", Control: "control", Audit: "audit", Fleet: "fleet", Limits: "limit", Checkpoints: "checkpoint"}
+	pattern := regexp.MustCompile(`^landfall\.(transfer|session|control|audit|fleet|limit|route|checkpoint)\.[a-z]+\.v[1-9][0-9]*$`)
+	entity := map[Bucket]string{Transfers: "transfer", Sessions: "session", Control: "control", Audit: "audit", Fleet: "fleet", Limits: "limit", Routes: "route", Checkpoints: "checkpoint"}
 	types, structs := map[string]bool{}, map[reflect.Type]bool{}
 	for _, k := range Catalog {
 		f := k.New()

@@ -85,6 +85,13 @@ const (
 	Waiting      Code = "WAITING"
 	Moved        Code = "MOVED"
 
+	// Why a client that dialled again is led by no route. Never shown to players: they are routed otherwise.
+	RouteUnknown   Code = "ROUTE_UNKNOWN"   // there is none, or its time has passed
+	RouteTaken     Code = "ROUTE_USED"      // it was followed before
+	RouteAmbiguous Code = "ROUTE_AMBIGUOUS" // several lead from this address: nobody tosses a coin
+	RouteOver      Code = "ROUTE_OVER"      // what it was staged for is over, or leads elsewhere by now
+	RouteBounced   Code = "ROUTE_BOUNCED"   // the player was told to dial again too often for it
+
 	// What the log finds wrong in a fact. Never shown to players.
 	BadSignature Code = "BAD_SIGNATURE"
 	UnknownKey   Code = "UNKNOWN_KEY"

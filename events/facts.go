@@ -290,6 +290,49 @@ type (
 	}
 )
 
+// Facts of the bucket routes. All of them expire. A route leads a client that was told to dial
+// again to a server; the client shows by which one it came (a marker), or else who it is, or from where.
+type (
+	// RouteStaged says that a route may be followed, once.
+	RouteStaged struct {
+		Player PlayerID `msgpack:"player" json:"player"`
+		Server HostID   `msgpack:"server" json:"server"`
+		Token  Token    `msgpack:"token" json:"token"` // the attempt behind it; empty: none, the server alone counts
+		Hops   int      `msgpack:"hops" json:"hops"`   // how often the player was told to dial again for it, this time included
+		Until  int64    `msgpack:"until" json:"until"` // Unix seconds; being followed, or given back, does not move it
+	}
+	// RouteUsed says that a route was followed, or that another one took its place: it leads nowhere any more.
+	RouteUsed struct {
+		Player PlayerID `msgpack:"player" json:"player"`
+		Server HostID   `msgpack:"server" json:"server"`
+		How    RouteHow `msgpack:"how" json:"how"`
+		Until  int64    `msgpack:"until" json:"until"`
+	}
+	// RoutesListed names the routes of one player, or of one address.
+	RoutesListed struct {
+		Routes []RouteEntry `msgpack:"routes" json:"routes"` // sorted by name
+	}
+)
+
+// RouteEntry is one route as its player or its address knows it.
+type RouteEntry struct {
+	Route string `msgpack:"route" json:"route"` // its name, see RouteName
+	Until int64  `msgpack:"until" json:"until"` // how long it may be found here, Unix seconds
+	Token Token  `msgpack:"token" json:"token"`
+	Hops  int    `msgpack:"hops" json:"hops"`
+}
+
+// RouteHow is how a route was found, or lost.
+type RouteHow string
+
+// How a route is found.
+const (
+	ByMarker  RouteHow = "marker"
+	ByPlayer  RouteHow = "player"
+	ByAddress RouteHow = "address"
+	Displaced RouteHow = "replaced" // not followed: a newer one of the same player took its place
+)
+
 // Permits are the answers about one player.
 type Permits struct {
 	Nodes []Permit `msgpack:"nodes" json:"nodes"` // sorted by node
@@ -335,6 +378,9 @@ func (*CooldownSet) fact()      {}
 func (*UsesCounted) fact()      {}
 func (*PermitsKept) fact()      {}
 func (*PlayerSeen) fact()       {}
+func (*RouteStaged) fact()      {}
+func (*RouteUsed) fact()        {}
+func (*RoutesListed) fact()     {}
 func (*Rejected) fact()         {}
 func (*BackendBeat) fact()      {}
 func (*ProxyBeat) fact()        {}

@@ -152,6 +152,15 @@ func samples() []sample {
 		{"two", edge, samplePlayer + ".perm", 0, "", &PermitsKept{Server: "survival-1", Permits: Permits{Nodes: []Permit{{Node: "rtp.regions.wild"}, {Node: "rtp.unqueued", Granted: true}}}}},
 		{"bare", edge, sampleOffline + ".perm", 1, "", &PermitsKept{Permits: Permits{Nodes: []Permit{}}}},
 		{"first", edge, samplePlayer + ".seen", 0, "", &PlayerSeen{Name: "Notch", Server: "lobby"}},
+		{"first", edge, RouteKey(RouteName([16]byte{1})), 0, "", &RouteStaged{
+			Player: must(ParseID[PlayerID](samplePlayer)), Server: "survival-2", Token: Token{Transfer: must(ParseID[TransferID](sampleTransfer)), Attempt: 1}, Hops: 1, Until: 1_796_083_200,
+		}},
+		{"bare", edge, RouteKey(RouteName([16]byte{2})), 3, "", &RouteStaged{Server: "creative-1", Hops: 3}},
+		{"marker", edge, RouteKey(RouteName([16]byte{1})), 1, "", &RouteUsed{Player: must(ParseID[PlayerID](samplePlayer)), Server: "survival-2", How: ByMarker, Until: 1_796_083_200}},
+		{"player", edge, PlayerRoutesKey(must(ParseID[PlayerID](samplePlayer))), 0, "", &RoutesListed{Routes: []RouteEntry{{Route: RouteName([16]byte{1}), Until: 1_796_083_200, Hops: 1}}}},
+		{"address", edge, AddressRoutesKey("00112233445566778899aabbccddeeff"), 7, "", &RoutesListed{Routes: []RouteEntry{
+			{Route: RouteName([16]byte{1}), Until: 1_796_083_200, Token: Token{Transfer: must(ParseID[TransferID](sampleTransfer)), Attempt: 2}, Hops: 2}, {Route: RouteName([16]byte{2}), Hops: 1},
+		}}},
 		{"join", edge, there, 107, "", &Requested{Trigger: TriggerJoin, Via: "play.example.net", Name: "Notch"}},
 		{"first", edge, "1", 0, "", &Checkpoint{Number: 1, From: 1, To: 10_000, Count: 10_000, Hash: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}},
 		{"second", edge, "2", 0, "", &Checkpoint{

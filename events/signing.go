@@ -78,6 +78,14 @@ func mac(key Key, subject string, h Header, body []byte) []byte {
 	return m.Sum(nil)
 }
 
+// Hide makes a name of a value that must not stand in the log, such as a player's IP address: 32 hex
+// digits, the same on every host of the network, and nothing to who lacks its secret.
+func (k *Keyring) Hide(kind, value string) string {
+	m := hmac.New(sha256.New, k.keys[0].Secret)
+	m.Write(field(field([]byte("landfall hide v1"), kind), value))
+	return hex.EncodeToString(m.Sum(nil)[:16])
+}
+
 // Canonical is what is signed: the text "landfall-sig-v1", then the subject, the value of
 // each signed header in fixed order (empty when absent) and the body, each behind its
 // length as a big-endian uint32. The schema version is one of the headers.

@@ -38,6 +38,12 @@ func describe(f events.Fact) string {
 		return fmt.Sprintf("%s answered for %d permissions", f.Server, len(f.Permits.Nodes))
 	case *events.PlayerSeen:
 		return fmt.Sprintf("%s was first seen on %s", f.Name, f.Server)
+	case *events.RouteStaged:
+		return fmt.Sprintf("may be followed to %s, hop %d", f.Server, f.Hops)
+	case *events.RouteUsed:
+		return fmt.Sprintf("led to %s: %s", f.Server, f.How)
+	case *events.RoutesListed:
+		return plural(len(f.Routes), "route")
 	case *events.Checkpoint:
 		return fmt.Sprintf("checkpoint %d seals %s, %d to %d: %.16s", f.Number, plural(f.Count, "fact"), f.From, f.To, f.Hash)
 	case *events.Rejected:
@@ -231,6 +237,10 @@ func hostsOf(f events.Fact) []events.HostID {
 		}
 		return nil
 	case *events.PlayerSeen:
+		return []events.HostID{f.Server}
+	case *events.RouteStaged:
+		return []events.HostID{f.Server}
+	case *events.RouteUsed:
 		return []events.HostID{f.Server}
 	default:
 		return nil // beats name themselves as their source
