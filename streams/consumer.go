@@ -65,7 +65,7 @@ func (s *Store) consume(ctx context.Context, b events.Bucket, f life, cfg jetstr
 	c.newest = cfg.DeliverPolicy == jetstream.DeliverLastPerSubjectPolicy
 	c.sees = (cfg.FilterSubject == "" || cfg.FilterSubject == b.Subject(">")) && len(cfg.FilterSubjects) == 0 && cfg.OptStartTime == nil
 	c.start = max(cfg.OptStartSeq, 1)
-	c.name = "landfall-" + string(s.cfg.Role) + "-" + string(s.cfg.ID) + "-" + nuid.Next()
+	c.name = ReadsAs(s.cfg.Role, s.cfg.ID) + nuid.Next()
 	cfg.Name = c.name
 	cfg.AckPolicy = jetstream.AckNonePolicy
 	cfg.MemoryStorage = true

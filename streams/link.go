@@ -62,12 +62,15 @@ func dial(ctx context.Context, cfg Config, use string) (*link, error) {
 	return l, err
 }
 
+// ErrLoginRefused says that the store answers, and does not know who we say we are.
+var ErrLoginRefused = errors.New("refused the login")
+
 func connectError(url string, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, nats.ErrAuthorization):
-		return backoff.Permanent(fmt.Errorf("connect to store %s: refused the login: does this host stand in the carrier's network.yml (or in the logins that nats-servers of your own were given), with the same secret?", url))
+		return backoff.Permanent(fmt.Errorf("connect to store %s: %w: does this host stand in the carrier's network.yml (or in the logins that nats-servers of your own were given), with the same secret?", url, ErrLoginRefused))
 	case untrusted(err):
 		return backoff.Permanent(fmt.Errorf("connect to store %s: its certificate is not to be trusted: %w: does security.tls.ca name the authority that signed it, and does it name this address?", url, err))
 	case errors.Is(err, nats.ErrSecureConnWanted):

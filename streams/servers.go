@@ -21,6 +21,7 @@ const serversWait = 2 * time.Second
 type ServerInfo struct {
 	Name    string
 	Version string
+	Host    string // address it listens on; "0.0.0.0" and the like when that is all of them
 	// Synced tells that the disk has what the server acknowledged; else it may lack what came
 	// in the last SyncEvery.
 	Synced    bool
@@ -74,6 +75,7 @@ type serverAnswer struct {
 	Server struct {
 		Name    string `json:"name"`
 		Version string `json:"ver"`
+		Host    string `json:"host"`
 	} `json:"server"`
 	Data struct {
 		Disabled bool `json:"disabled"`
@@ -88,7 +90,7 @@ type serverAnswer struct {
 }
 
 func (a serverAnswer) info() ServerInfo {
-	return ServerInfo{Name: a.Server.Name, Version: a.Server.Version, Synced: a.Data.Config.SyncAlways, SyncEvery: a.Data.Config.SyncInterval}
+	return ServerInfo{Name: a.Server.Name, Version: a.Server.Version, Host: a.Server.Host, Synced: a.Data.Config.SyncAlways, SyncEvery: a.Data.Config.SyncInterval}
 }
 
 // Guarded tells that the store wants to know who connects. Anybody who reaches one that does

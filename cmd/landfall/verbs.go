@@ -8,6 +8,7 @@ func verbs() []func() *cobra.Command {
 		newConfig,
 		newDemo,
 		newDiff,
+		newDoctor,
 		newDrain,
 		newEvacuate,
 		newExplain,

@@ -107,8 +107,8 @@ func TestLogins(t *testing.T) {
 // TestServersTellHowTheySync to the operator alone.
 func TestServersTellHowTheySync(t *testing.T) {
 	for sync, want := range map[string]streams.ServerInfo{
-		"always":  {Name: "nats-1", Version: server.VERSION, Synced: true, SyncEvery: 2 * time.Minute},
-		"\"30s\"": {Name: "nats-1", Version: server.VERSION, SyncEvery: 30 * time.Second},
+		"always":  {Name: "nats-1", Version: server.VERSION, Host: "127.0.0.1", Synced: true, SyncEvery: 2 * time.Minute},
+		"\"30s\"": {Name: "nats-1", Version: server.VERSION, Host: "127.0.0.1", SyncEvery: 30 * time.Second},
 	} {
 		t.Run(sync, func(t *testing.T) {
 			users := loginsOf([]byte("a secret of thirty-two bytes, or more"))
