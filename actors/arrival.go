@@ -280,10 +280,9 @@ func (b *Backend) place(ctx context.Context, l *life, p presence, a events.Arriv
 }
 
 // reportPlaced repeats the report until a dispatcher has taken it or the transfer's own
-// deadline has passed.
+// deadline has passed, which does not run while the network is out of reach.
 func (b *Backend) reportPlaced(ctx context.Context, l *life, q events.PlacedAsk) {
-	ctx, cancel := context.WithTimeout(ctx, b.timing.Load().Placement)
-	defer cancel()
+	began := l.Now()
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		once, end := context.WithTimeout(ctx, 3*time.Second)
 		a, err := ask[events.Answer](once, l.Identity, b.cfg.Bus, events.AskOf(l.Source.ID, events.VerbPlaced), q)
@@ -291,7 +290,11 @@ func (b *Backend) reportPlaced(ctx context.Context, l *life, q events.PlacedAsk)
 		if err == nil && a.Code != events.TransportDown {
 			return
 		}
-		if !sleep(ctx, pause) {
+		by := b.timing.Load()
+		if l.outOfReach(by.Stale) {
+			began = l.Now()
+		}
+		if l.Now().Sub(began) > by.Placement || !sleep(ctx, pause) {
 			return
 		}
 	}

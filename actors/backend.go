@@ -84,6 +84,8 @@ type life struct {
 	// beaten is when the newest beat was made that the log has taken: until then nobody else
 	// had begun to live under this id.
 	beaten atomic.Pointer[time.Time]
+	// back is when the first beat was made that was taken after an outage, nil: there was none.
+	back atomic.Pointer[time.Time]
 }
 
 // standsSure tells that this life was the one of its id a moment ago: whoever slept, or is
@@ -152,7 +154,9 @@ func (b *Backend) Run(ctx context.Context) error {
 func (b *Backend) newLife(ctx context.Context, inc events.Incarnation) *life {
 	id := b.cfg.Identity
 	id.Source.Incarnation = inc
-	return &life{Identity: id, pool: newPool(b.cfg.Regions), slots: newArbiter(b.pace(), b.cfg.Now), ctx: ctx}
+	l := &life{Identity: id, pool: newPool(b.cfg.Regions), slots: newArbiter(b.pace(), b.cfg.Now), ctx: ctx}
+	l.pool.longer = func() time.Duration { return l.longer(*b.timing.Load()) }
+	return l
 }
 
 // runLife serves one life; nil means that the game server was restarted.
@@ -291,8 +295,7 @@ func (b *Backend) beats(ctx context.Context, l *life, landed func()) error {
 			return b.beat(ctx, l)
 		},
 		landed: func() {
-			at := made
-			l.beaten.Store(&at)
+			l.landed(made, b.timing.Load().Stale)
 			landed()
 		},
 	}

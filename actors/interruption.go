@@ -28,7 +28,7 @@ func (b *Backend) tellOutages(ctx context.Context, l *life) error {
 	told := false
 	late := 0 // looks in a row; one alone is also what a process sees that has slept
 	for sleep(ctx, b.timing.Load().Stale) {
-		if l.beaten.Load() == nil || l.standsSure(b.timing.Load().Stale) {
+		if !l.outOfReach(b.timing.Load().Stale) {
 			late, told = 0, false
 			continue
 		}

@@ -172,6 +172,9 @@ func planPending(s Standing, t projections.Transfer, w watch) act {
 	if holder && !t.MovedOnce && ttl(t)-age > w.timing.MoveTimeout+2*time.Second {
 		return moveAct{}
 	}
+	if t.Reopened && !w.reported() {
+		return idle{} // somebody may have come for it: it was claimed
+	}
 	return w.atDeadline(s, t, age, Expire{Token: t.Token, Reason: events.TTLPassed})
 }
 
@@ -180,13 +183,16 @@ func planClaimed(s Standing, t projections.Transfer, w watch) act {
 		return enquire{reopen: r}
 	}
 	_, due := w.atDeadline(s, t, w.now.Sub(t.Seen.Reserved), Expire{}).(do)
-	if due {
+	if due && w.reported() {
 		return enquire{}
 	}
 	return idle{}
 }
 
 func planMoved(s Standing, t projections.Transfer, w watch) act {
+	if !w.reported() {
+		return idle{}
+	}
 	return w.atDeadline(s, t, w.now.Sub(t.Seen.Reserved),
 		Fail{Transfer: t.ID, Code: events.NotArrived, In: []projections.Phase{projections.Claimed}})
 }
@@ -200,6 +206,9 @@ func planConsumed(s Standing, t projections.Transfer, w watch) act {
 	fail := Fail{Transfer: t.ID, Code: events.PlacementUnconfirmed, In: in}
 	if since, yes := w.reborn(t); yes {
 		return w.inTurn(t, holder, w.now.Sub(since), fail)
+	}
+	if !w.reported() {
+		return idle{}
 	}
 	return w.inTurn(t, holder, w.now.Sub(t.Seen.Last)-w.timing.Placement, fail)
 }

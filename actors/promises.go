@@ -21,8 +21,9 @@ type pool struct {
 	inHand   map[string]int // by region: coordinates taken, and not yet promised, put back or dropped; "": seats for which one is looked for
 	settled  int            // promises whose players stand on their coordinates
 	number   uint64
-	dry      error         // why the last search found nothing, nil when it did
-	taken    chan struct{} // asks the refill to look again
+	dry      error                // why the last search found nothing, nil when it did
+	taken    chan struct{}        // asks the refill to look again
+	longer   func() time.Duration // how much longer a promise stands that is due
 	tally    Tally
 }
 
@@ -44,6 +45,7 @@ type promise struct {
 func newPool(regions []Region) *pool {
 	return &pool{
 		regions: regions, ready: map[string][]events.Position{}, inHand: map[string]int{}, promises: map[events.Token]*promise{}, taken: make(chan struct{}, 1),
+		longer: func() time.Duration { return 0 },
 	}
 }
 
@@ -227,7 +229,11 @@ func (p *pool) hold(x *promise, length time.Duration) {
 	t = time.AfterFunc(length, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if x.timer == t { // else it was held anew as this one went off
+		switch longer := p.longer(); {
+		case x.timer != t: // it was held anew as this one went off
+		case longer > 0:
+			p.hold(x, longer)
+		default:
 			p.end(x)
 		}
 	})
