@@ -18,6 +18,16 @@ const (
 	Offline Identity = "offline"
 )
 
+// Game says what the clients of an edge speak.
+type Game string
+
+// Games. Of those but Minecraft a client's first bytes do not say who it is: their Router is a Tracer.
+const (
+	Minecraft    Game = "minecraft"
+	VintageStory Game = "vintagestory"
+	TCP          Game = "tcp" // any other: nothing is read but a marker
+)
+
 // Config describes one listening edge. Router and Listen are required; every
 // other zero value stands for the default named beside it.
 type Config struct {
@@ -34,6 +44,17 @@ type Config struct {
 	// TrustedProxies are the peers whose PROXY header is believed; from all
 	// others a header is garbage. A trusted peer may also send none.
 	TrustedProxies []netip.Prefix
+
+	// Game defaults to Minecraft.
+	Game Game
+	// RedirectAddress is where a redirected client is told to dial, host:port: this edge, as players know
+	// it. Vintage Story alone; mandatory there.
+	RedirectAddress string
+	// StandsFor is the server that this edge's own address stands for; "": it stands for none.
+	StandsFor string
+
+	FirstFrameWait time.Duration // for the first bytes of a client that may be silent; 1.5 s. Not Minecraft
+	RedirectWait   time.Duration // for the end of the server's frame, before a redirect; 2 s
 
 	OpeningTimeout time.Duration // until Login Start is complete, from accept; 5 s
 	LegacyWait     time.Duration // for the bytes after a leading 0xFE; 300 ms
@@ -67,12 +88,24 @@ func (c Config) Validate() error {
 	if c.Listen == "" {
 		return errors.New("edge: no listen address given; set listen to host:port")
 	}
+	switch c.Game {
+	case "", Minecraft:
+	case VintageStory, TCP:
+		if _, ok := c.Router.(Tracer); !ok {
+			return fmt.Errorf("edge: the router of a %s edge must be a Tracer", c.Game)
+		}
+		if c.Game == VintageStory && c.RedirectAddress == "" {
+			return errors.New("edge: no redirect address given; set it to the host:port that players dial")
+		}
+	default:
+		return fmt.Errorf("edge: game %q is unknown; allowed are %s, %s, %s", c.Game, Minecraft, VintageStory, TCP)
+	}
 	switch c.Identity {
 	case "", Online, Offline:
 	default:
 		return fmt.Errorf("edge: identity %q is unknown; allowed are %s and %s", c.Identity, Online, Offline)
 	}
-	for _, d := range []time.Duration{c.OpeningTimeout, c.LegacyWait, c.RouteTimeout, c.DialTimeout, c.AnswerTimeout, c.HalfCloseGrace} {
+	for _, d := range []time.Duration{c.FirstFrameWait, c.RedirectWait, c.OpeningTimeout, c.LegacyWait, c.RouteTimeout, c.DialTimeout, c.AnswerTimeout, c.HalfCloseGrace} {
 		if d < 0 {
 			return fmt.Errorf("edge: a negative time-out (%v) is not allowed", d)
 		}
@@ -102,6 +135,9 @@ func or[T comparable](v, def T) T {
 func (c Config) withDefaults() Config {
 	c.Log = or(c.Log, slog.New(slog.DiscardHandler))
 	c.Identity = or(c.Identity, Online)
+	c.Game = or(c.Game, Minecraft)
+	c.FirstFrameWait = or(c.FirstFrameWait, 1500*time.Millisecond)
+	c.RedirectWait = or(c.RedirectWait, 2*time.Second)
 	c.Domain = CleanHost(c.Domain)
 	c.OpeningTimeout = or(c.OpeningTimeout, 5*time.Second)
 	c.LegacyWait = or(c.LegacyWait, 300*time.Millisecond)

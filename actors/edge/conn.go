@@ -44,6 +44,10 @@ func newClient(s *Server, conn *net.TCPConn, peer netip.AddrPort, trusted bool, 
 func (c *client) serve(ctx context.Context) {
 	defer func() { c.leave() }()
 	defer closeGently(c.conn)
+	if c.s.cfg.Game != Minecraft {
+		c.serveLate(ctx)
+		return
+	}
 	opening := &endable{Conn: c.conn}
 	release := onDone(ctx, opening.end) // a stopping edge does not wait for silent clients
 	g, err := c.greet(opening, time.Now().Add(c.s.cfg.OpeningTimeout))
@@ -109,7 +113,7 @@ func (c *client) kick(text string) {
 	c.s.counts.refused.Add(1)
 	// The write fails when the client has left; then nobody reads it anyway.
 	_ = c.conn.SetDeadline(time.Now().Add(lingerTime))
-	_, _ = c.conn.Write(appendDisconnect(nil, text))
+	_, _ = c.conn.Write(c.s.farewell(text))
 }
 
 // status asks the router and counts.

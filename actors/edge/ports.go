@@ -29,6 +29,28 @@ type Router interface {
 	Closed(c Connection, reason string)
 }
 
+// Tracer is the Router of games whose clients say late, or never, who they are. Route is asked as soon as
+// a client's first bytes are there.
+type Tracer interface {
+	Router
+	// Recognize hears who a client is, before its server does, and says whether it is to dial again. It
+	// may block for a moment.
+	Recognize(ctx context.Context, a Arrival, server string) Again
+	// LetIn says that the server has let the player of a connection in. It must not block.
+	LetIn(c Connection)
+	// Gone says that a client has left for which Route was asked, whether it was recognized or not. It
+	// must not block, and comes after the connection's Closed.
+	Gone(connID uint64)
+}
+
+// Again lets a client dial again; a zero one lets it stay.
+type Again struct {
+	// Name is what the player may be shown. It holds the announcement of a marker.
+	Name string
+	// Address is where it is to dial; "": the edge's own, Config.RedirectAddress.
+	Address string
+}
+
 // Arrival is one login as the client described it: a claim, not an identity.
 type Arrival struct {
 	// ConnID names the connection, uniquely in this process.
@@ -56,6 +78,14 @@ type Arrival struct {
 	// Remote is the client's address, from the PROXY header of a trusted peer
 	// where there was one.
 	Remote netip.AddrPort
+	// Game is the edge's, and Marker the id that a client of it sent before anything else; zero: none.
+	// Their clients give no host, no UUID and no intent; NativeID is who they say they are in the game's
+	// own spelling, "" as long as they have not said so.
+	Game     Game
+	Marker   [16]byte
+	NativeID string
+	// StandsFor is that of the edge.
+	StandsFor string
 	// Failed lists, in order, the server ids that could not be dialled, or did not
 	// answer, in this login.
 	Failed []string
@@ -90,6 +120,9 @@ type Connection struct {
 	Remote   netip.AddrPort
 	// Dialled is how long the backend took to accept the connection.
 	Dialled time.Duration
+	// Game and NativeID are those of the Arrival.
+	Game     Game
+	NativeID string
 }
 
 // Why a spliced connection ended.

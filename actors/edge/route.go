@@ -38,6 +38,7 @@ func (c *client) arrival(g greeting) Arrival {
 		TokenLabel:  TokenLabel(host, c.s.cfg.Domain),
 		Intent:      g.hello.intent,
 		Remote:      c.remote,
+		Game:        Minecraft,
 	}
 }
 
@@ -110,7 +111,7 @@ func (c *client) connect(ctx context.Context, a Arrival, d Decision, login []byt
 	}
 	l := &link{TCPConn: conn, known: Connection{
 		ConnID: a.ConnID, Name: a.Name, Player: a.Player, Server: d.Server,
-		Protocol: a.Protocol, Host: a.Host, Remote: a.Remote, Dialled: c.dialled,
+		Protocol: a.Protocol, Host: a.Host, Remote: a.Remote, Dialled: c.dialled, Game: Minecraft,
 	}}
 	c.s.cfg.Router.Opened(l.known)
 	l.first, err = c.firstWords(ctx, conn, login)

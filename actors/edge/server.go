@@ -30,6 +30,9 @@ type Server struct {
 
 	mu   sync.Mutex
 	cuts map[uint64]context.CancelCauseFunc // of every connection being served
+	late map[uint64]*relay                  // the spliced ones of Vintage Story
+
+	companion *companion // nil: the game has none, or its port is taken
 }
 
 type counters struct {
@@ -74,6 +77,10 @@ func New(cfg Config) (*Server, error) {
 		door: d,
 		gate: newGate(cfg.PendingPerIP, cfg.Pending),
 		cuts: map[uint64]context.CancelCauseFunc{},
+		late: map[uint64]*relay{},
+	}
+	if cfg.Game == VintageStory {
+		s.companion = newCompanion(d.addr.AddrPort(), s.log)
 	}
 	s.SetTexts(cfg.Texts)
 	return s, nil
@@ -99,6 +106,9 @@ func (s *Server) SetTexts(t Texts) {
 
 // Close frees the port of a Server that was never run; after Run it does nothing.
 func (s *Server) Close() error {
+	if s.companion != nil {
+		s.companion.shut()
+	}
 	if err := s.door.shut(true); err != nil {
 		return fmt.Errorf("edge: close listener: %w", err)
 	}
@@ -114,6 +124,9 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	release := onDone(ctx, func() { _ = s.Close() })
+	if s.companion != nil {
+		s.conns.Go(s.companion.run)
+	}
 	err := s.accept(ctx)
 	_ = s.Close()
 	cancel(errStopping)

@@ -121,3 +121,10 @@ func (l *leash) shorten(to time.Time) {
 		_ = c.SetDeadline(to) // fails on a closed socket, where nothing waits
 	}
 }
+
+// short tells that an end was set.
+func (l *leash) short() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.at.IsZero()
+}

@@ -34,7 +34,7 @@ func TestLoginIsSplicedUntouched(t *testing.T) {
 		if opened.Dialled <= 0 || opened.Dialled > time.Second {
 			t.Errorf("dialled in %s", opened.Dialled)
 		}
-		if opened != (Connection{a.ConnID, "Bot0", offlineBot0, "survival-1", o.protocol, "play.example.test", a.Remote, opened.Dialled}) {
+		if opened != (Connection{a.ConnID, "Bot0", offlineBot0, "survival-1", o.protocol, "play.example.test", a.Remote, opened.Dialled, Minecraft, ""}) {
 			t.Fatalf("opened %+v", opened)
 		}
 		server.send(t, []byte("down"))
