@@ -64,18 +64,20 @@ var failures = map[string]failure{
 		})
 		s.player.Ask("")
 	}},
-	"nobody knows what became of the move": {key: "failed.NOT_ARRIVED", after: 30 * time.Second, try: func(s *scene) {
-		s.mem.DropRequest(func(subject string) bool { return subject == events.ToBackend("a", events.VerbMove) }, 2)
-		s.player.Ask("")
-	}},
-	"the place is not confirmed": {key: "failed.PLACEMENT_UNCONFIRMED", after: 30 * time.Second, try: (*scene).consumedUnplaced},
+	"nobody knows what became of the move": {key: "failed.NOT_ARRIVED", after: 30 * time.Second, try: movesUnheard},
+	"the place is not confirmed":           {key: "failed.PLACEMENT_UNCONFIRMED", after: 30 * time.Second, try: (*scene).consumedUnplaced},
 	"the way back is unknown": {key: "token.TOKEN_UNKNOWN", try: func(s *scene) {
 		s.player.Quit()
 		s.comesWith(events.Token{Transfer: events.TransferID{9}, Attempt: 1}, "e2")
 	}},
 	"the choice takes long": {key: "transfer.slow", after: slowAfter, try: func(s *scene) { s.askAndHold("reserved") }},
-	"the move takes long":   {key: "transfer.slow", after: slowAfter, try: func(s *scene) { s.askAndHold(".move") }},
+	"the move takes long":   {key: "transfer.slow", after: slowAfter, try: movesUnheard},
 	"the place takes long":  {key: "transfer.slow", after: slowAfter, try: (*scene).consumedUnplaced},
+}
+
+func movesUnheard(s *scene) {
+	s.mem.DropRequest(func(subject string) bool { return subject == events.ToBackend("a", events.VerbMove) }, 2)
+	s.player.Ask("")
 }
 
 func asksInVain(s *scene) {
