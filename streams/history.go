@@ -19,6 +19,7 @@ type Range struct {
 	UpTo   uint64    // only records at or below this sequence; 0: the end as it is now
 	Until  time.Time // only records stored before; zero: no bound
 	Newest bool      // only the newest record of each key
+	Heads  bool      // without their bodies, where the source can leave them out: key, sequence and headers are there
 	Limit  int       // at most so many; 0: no bound
 }
 
@@ -56,7 +57,7 @@ func (s *Store) history(ctx context.Context, b events.Bucket, r Range, give func
 }
 
 func (r Range) consumer(b events.Bucket) jetstream.ConsumerConfig {
-	cfg := jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy}
+	cfg := jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy, HeadersOnly: r.Heads}
 	if r.Keys != "" && r.Keys != ">" {
 		cfg.FilterSubject = b.Subject(r.Keys)
 	} else if r.Newest {

@@ -107,6 +107,23 @@ func history(t *testing.T, st *streams.Store, b events.Bucket, r streams.Range) 
 	return seqs
 }
 
+// A scan that asks only whose a record is has its head, and leaves the body in the store.
+func TestHistoryOfHeads(t *testing.T) {
+	st := newStore(t)
+	want := message(events.Transfers, key(1, 1), 0)
+	mustAppend(t, st, want)
+	for r, err := range st.History(t.Context(), events.Transfers, streams.Range{Heads: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Key != want.Key || r.Seq != 1 || r.Stored.IsZero() || r.Header[events.HeaderID] != want.Header[events.HeaderID] || len(r.Body) != 0 {
+			t.Errorf("got %+v", r)
+		}
+		return
+	}
+	t.Error("nothing came")
+}
+
 func TestHistoryRanges(t *testing.T) {
 	st := newStore(t)
 	if got := history(t, st, events.Transfers, streams.Range{}); len(got) != 0 {

@@ -16,6 +16,21 @@ import (
 // look by time misses something. It only saves reading: what is not found is looked for again.
 const clockSlack = 10 * time.Minute
 
+// looks are the stretches of the log in which a transfer is looked for, from about the moment
+// when its id was made: by clocks that agree, by others, and at last everywhere.
+func looks(id events.TransferID) []look {
+	everywhere := look{}
+	made, ok := madeAt(id)
+	if !ok {
+		return []look{everywhere}
+	}
+	near := look{made.Add(-50 * time.Millisecond), made.Add(time.Second)}
+	return []look{near, {made.Add(-clockSlack), made.Add(clockSlack)}, everywhere}
+}
+
+// look is a stretch of time on the stream's clock; all of it when both ends are zero.
+type look struct{ from, to time.Time }
+
 // find gives a transfer's tale by its id alone. Whose it is, only a scan tells; a wildcard
 // read over all players would hold up the store.
 func (r *replay) find(ctx context.Context, id events.TransferID) (*tale, error) {
@@ -34,34 +49,33 @@ func (r *replay) find(ctx context.Context, id events.TransferID) (*tale, error) 
 	return tales[i], nil
 }
 
-// owner scans the log for the first fact of a transfer: from about the time in its id on,
-// then all of it.
+// owner scans the log for the first fact of a transfer.
 func (r *replay) owner(ctx context.Context, id events.TransferID) (events.PlayerID, error) {
-	from := []time.Time{{}}
-	if made, ok := madeAt(id); ok {
-		from = []time.Time{made.Add(-clockSlack), {}}
-	}
-	scanned := 0
-	for _, since := range from {
-		var player events.PlayerID
-		var err error
-		player, scanned, err = r.scan(ctx, id, since)
+	scanned, last := 0, 0
+	for _, stretch := range looks(id) {
+		player, n, err := r.scan(ctx, id, stretch)
 		if err != nil {
 			return player, err
 		}
+		scanned, last = scanned+n, n
 		if !player.IsZero() {
 			r.note(fmt.Sprintf("transfer %s belongs to player %s (scanned the headers of %s)", id, player, plural(scanned, "fact")))
 			return player, nil
 		}
 	}
-	return events.PlayerID{}, r.notFound(ctx, id, scanned)
+	return events.PlayerID{}, r.notFound(ctx, id, last)
 }
 
-func (r *replay) scan(ctx context.Context, id events.TransferID, since time.Time) (player events.PlayerID, scanned int, err error) {
+// scan looks for a transfer by its key alone. Stored times may step back: a look by time may
+// end too early, and the next one looks further.
+func (r *replay) scan(ctx context.Context, id events.TransferID, at look) (player events.PlayerID, scanned int, err error) {
 	correlation := id.String()
-	for rec, err := range r.log.History(ctx, events.Transfers, streams.Range{Since: since}) {
+	for rec, err := range r.log.History(ctx, events.Transfers, streams.Range{Since: at.from, Heads: true}) {
 		if err != nil {
 			return player, scanned, err
+		}
+		if !at.to.IsZero() && rec.Stored.After(at.to) {
+			break
 		}
 		scanned++
 		if rec.Header[events.HeaderCorrelation] != correlation && !strings.HasSuffix(rec.Key, correlation) {

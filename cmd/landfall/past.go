@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,7 +39,10 @@ type standpoint struct {
 	Time time.Time `json:"time"`
 }
 
-// freeze folds the log up to a moment. Without a key to verify with, nothing is verified.
+// freeze folds the log up to a moment. The end of a store is folded as a dispatcher begins: from
+// what is alive, so that it takes no longer the more has happened. A moment of the past, and a
+// file, are folded out of all that was before, and what is over is forgotten on the way: memory
+// holds what was alive. Without a key to verify with, nothing is verified.
 func freeze(ctx context.Context, log history, o *opener, m moment) (*frozen, error) {
 	clock, err := m.clock(ctx, log)
 	if err != nil {
@@ -50,6 +56,7 @@ func freeze(ctx context.Context, log history, o *opener, m moment) (*frozen, err
 	f.View = projections.NewView(projections.Config{
 		Log: past, Keys: o.judge, Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return clock },
 	})
+	past.over = f.Forget
 	if err := foldOnce(ctx, f.View); err != nil {
 		return nil, err
 	}
@@ -99,31 +106,131 @@ type past struct {
 	moment moment
 	clock  time.Time
 	at     map[events.Bucket]*standpoint // each is written by the tail of its bucket
+	over   func(before time.Time)        // forgets the transfers that had ended
 }
 
-// Tail implements projections.Tailer: all of the bucket up to the moment, and then nothing more.
-func (p *past) Tail(ctx context.Context, b events.Bucket, _ events.TailStart, f events.Follower) error {
+// Tail implements projections.Tailer: the bucket up to the moment, and then nothing more.
+func (p *past) Tail(ctx context.Context, b events.Bucket, from events.TailStart, f events.Follower) error {
+	if store, ok := p.log.(projections.Tailer); ok && !p.moment.set {
+		return p.boot(ctx, store, b, from, f)
+	}
 	state, err := p.log.Info(ctx, b)
 	if err != nil {
 		return err
 	}
 	state.Clock = p.clock.UnixNano()
 	f.Begin(state, false)
-	last := uint64(0)
-	for rec, err := range p.log.History(ctx, b, p.span(b, state)) {
-		if err != nil {
-			return err
-		}
-		if err := f.Record(p.opener.verifiable(rec)); err != nil {
-			return err
-		}
-		last = rec.Seq
+	give := &giving{follower: f, opener: p.opener}
+	if from.Mode == events.TailLastPerKey {
+		err = p.newest(ctx, b, p.span(b, state), give)
+	} else {
+		err = p.all(ctx, b, p.span(b, state), give)
 	}
-	p.at[b].Seq = last
-	f.Live(last)
+	if err != nil {
+		return err
+	}
+	p.at[b].Seq = give.last
+	f.Live(give.last)
 	<-ctx.Done()
 	return ctx.Err()
 }
+
+// giving hands records to a follower as it can verify them.
+type giving struct {
+	follower events.Follower
+	opener   *opener
+	last     uint64
+	count    int
+}
+
+func (g *giving) record(r events.Record) error {
+	g.last = r.Seq
+	g.count++
+	return g.follower.Record(g.opener.verifiable(r))
+}
+
+// forgetEvery is how many facts are folded until what is over is forgotten.
+const forgetEvery = 4096
+
+// all gives every record of a span.
+func (p *past) all(ctx context.Context, b events.Bucket, span streams.Range, give *giving) error {
+	for rec, err := range p.log.History(ctx, b, span) {
+		if err == nil {
+			err = give.record(rec)
+		}
+		if err != nil {
+			return err
+		}
+		if give.count%forgetEvery == 0 {
+			p.over(rec.Stored)
+		}
+	}
+	return nil
+}
+
+// newest gives the last record of each key in a span: the whole state of that key.
+func (p *past) newest(ctx context.Context, b events.Bucket, span streams.Range, give *giving) error {
+	span.Newest = !p.moment.set
+	keys := map[string]events.Record{}
+	for rec, err := range p.log.History(ctx, b, span) {
+		if err != nil {
+			return err
+		}
+		keys[rec.Key] = rec
+	}
+	for _, rec := range slices.SortedFunc(maps.Values(keys), func(a, b events.Record) int { return cmp.Compare(a.Seq, b.Seq) }) {
+		if err := give.record(rec); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// boot follows a store as a dispatcher does that begins now. A store that is lost meanwhile ends it.
+func (p *past) boot(ctx context.Context, store projections.Tailer, b events.Bucket, from events.TailStart, f events.Follower) error {
+	live, ok := f.(events.LiveFollower)
+	if !ok {
+		return fmt.Errorf("fold %s: %T cannot tell what is alive", b, f)
+	}
+	sighted, blind := context.WithCancelCause(ctx)
+	defer blind(nil)
+	err := store.Tail(sighted, b, from, &booting{LiveFollower: live, opener: p.opener, at: p.at[b], blind: blind})
+	if ctx.Err() == nil && sighted.Err() != nil {
+		return fmt.Errorf("the store was lost while it was read: %w", context.Cause(sighted))
+	}
+	return err
+}
+
+// booting verifies as the command's key allows, and notes how far a tail is.
+type booting struct {
+	events.LiveFollower
+	opener *opener
+	at     *standpoint
+	live   bool
+	blind  context.CancelCauseFunc
+}
+
+// Newest implements events.LiveFollower.
+func (f *booting) Newest(r events.Record) bool { return f.LiveFollower.Newest(f.opener.verifiable(r)) }
+
+// Record implements events.Follower. What comes later than the state that is shown is left out.
+func (f *booting) Record(r events.Record) error {
+	if f.live {
+		return nil
+	}
+	return f.LiveFollower.Record(f.opener.verifiable(r))
+}
+
+// Live implements events.Follower.
+func (f *booting) Live(last uint64) {
+	if !f.live {
+		f.live, f.at.Seq = true, last
+		f.LiveFollower.Live(last)
+	}
+}
+
+// Blind implements events.Follower.
+func (f *booting) Blind(err error) { f.blind(err) }
 
 // span is what of a bucket lies before the moment.
 func (p *past) span(b events.Bucket, s events.StreamState) streams.Range {

@@ -59,6 +59,10 @@ comes from (fleet, sessions and control have their own, line and transfers are o
 a time is UTC unless it says otherwise, on the streams' clocks. On stderr stands which sequence
 of each bucket was taken. Ages are counted back from that moment.
 
+The state now is read as a host begins: the newest fact of each key, and the history of what is
+not over. How fast the line moves is not in there, so ETA is unknown until a moment is asked for,
+--as-of 0s for the last one: that reads everything before it.
+
 Retention bounds how far back it goes: what began before the first fact held is not there.
 
 Exit status: 0 done, 1 failed, 3 that sequence is not held, 64 wrong command line, 130 interrupted.`,

@@ -203,7 +203,7 @@ type position struct {
 	last    uint64             // last sequence that was looked at
 	scanned uint64
 	cursor  events.Cursor
-	keys    map[string]events.EventID // newest record of each key, where a tail begins with those
+	keys    map[string]events.EventID // of fleet: newest record of each key, which a tail begins with
 	live    bool
 }
 
@@ -278,7 +278,9 @@ func (t *tail) part(ctx context.Context, log history, b events.Bucket) (iter.Seq
 func (t *tail) show(r reading) error {
 	p := t.at[r.Bucket]
 	p.last, p.scanned = r.Seq, p.scanned+1
-	p.keys[r.Key] = r.EventID()
+	if r.Bucket == events.Fleet {
+		p.keys[r.Key] = r.EventID()
+	}
 	if !t.filter.match(r) {
 		return nil
 	}
