@@ -86,6 +86,9 @@ func EvacuateKey(id HostID) string { return "evacuate." + string(id) }
 // ConfigKey is the key in control of the configuration that operators pushed.
 const ConfigKey = "config"
 
+// APITokenKey is the key in control of one token of the API.
+func APITokenKey(id APITokenID) string { return "token." + string(id) }
+
 // CooldownKey is where a player's rest after a transfer stands in limits. server is empty
 // when it counts everywhere.
 func CooldownKey(p PlayerID, limit string, server HostID) string {

@@ -248,6 +248,17 @@ type (
 		Who  string `msgpack:"who" json:"who"`
 		Why  string `msgpack:"why" json:"why"`
 	}
+	// TokenSet lets the bearer of a token use the API, or no longer.
+	TokenSet struct {
+		ID      APITokenID `msgpack:"id" json:"id"`
+		Name    string     `msgpack:"name" json:"name"`       // whose it is; stands in what is decided with it
+		Hash    string     `msgpack:"hash" json:"hash"`       // see Bearer
+		Scopes  []Scope    `msgpack:"scopes" json:"scopes"`   // sorted
+		Expires int64      `msgpack:"expires" json:"expires"` // Unix seconds
+		Revoked bool       `msgpack:"revoked,omitempty" json:"revoked,omitempty"`
+		Who     string     `msgpack:"who" json:"who"`
+		Why     string     `msgpack:"why" json:"why"`
+	}
 )
 
 // PauseWhat says what is paused.
@@ -374,6 +385,7 @@ func (*DrainSet) fact()         {}
 func (*PauseSet) fact()         {}
 func (*EvacuateSet) fact()      {}
 func (*ConfigSet) fact()        {}
+func (*TokenSet) fact()         {}
 func (*CooldownSet) fact()      {}
 func (*UsesCounted) fact()      {}
 func (*PermitsKept) fact()      {}

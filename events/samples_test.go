@@ -139,6 +139,11 @@ func samples() []sample {
 		{"off", operator, "evacuate.survival-2", 5, "", &EvacuateSet{Host: "survival-2"}},
 		{"pushed", operator, "config", 0, "", &ConfigSet{Text: "line: { maxSize: 64 }\n", Who: "ada", Why: "weekend"}},
 		{"back", operator, "config", 5, "", &ConfigSet{}},
+		{"made", operator, "token.0123456789abcdef", 0, "", &TokenSet{
+			ID: "0123456789abcdef", Name: "matchmaker", Hash: "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+			Scopes: []Scope{ScopeAllocate, ScopeRead}, Expires: 1798761600, Who: "ada", Why: "new lobby",
+		}},
+		{"revoked", operator, "token.0123456789abcdef", 6, "", &TokenSet{ID: "0123456789abcdef", Revoked: true}},
 		{"network", edge, samplePlayer + ".rest.rtp", 0, "", &CooldownSet{Limit: "rtp", Seconds: 300, Transfer: must(ParseID[TransferID](sampleTransfer))}},
 		{"server", edge, samplePlayer + ".rest.rtp.survival-1", 4, "", &CooldownSet{
 			Limit: "rtp", Server: "survival-1", Seconds: 1, Transfer: must(ParseID[TransferID](sampleTransfer)),

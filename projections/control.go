@@ -18,6 +18,8 @@ type Controls struct {
 	// Config is what operators pushed last, nil when nobody has; ConfigSeq is its sequence.
 	Config    *events.ConfigSet
 	ConfigSeq uint64
+	// Tokens are those of the API that were not revoked; some may have expired.
+	Tokens map[events.APITokenID]*events.TokenSet
 }
 
 // Apply folds one fact. The newest fact of a key is its whole state, so a fact under a key
@@ -53,6 +55,12 @@ func (c Controls) Apply(e events.Event) (Controls, *events.Refusal) {
 			return c, events.Refuse(events.Malformed, "the configuration is not at "+e.Key)
 		}
 		c.Config, c.ConfigSeq = f, e.Seq
+		return c, nil
+	case *events.TokenSet:
+		if e.Key != events.APITokenKey(f.ID) {
+			return c, events.Refuse(events.Malformed, e.Key+" is about token "+string(f.ID))
+		}
+		c.Tokens = switched(c.Tokens, f.ID, f, !f.Revoked)
 		return c, nil
 	default: // the facts of other buckets are none of this fold's
 		return c, events.Refuse(events.Malformed, "not a fact of control")

@@ -65,6 +65,22 @@ func TestControlsPauseAndEvacuate(t *testing.T) {
 	}
 }
 
+func TestControlsTokens(t *testing.T) {
+	l := newTape().
+		add("token.a", &events.TokenSet{ID: "a", Name: "matchmaker", Hash: "1"}).
+		add("token.b", &events.TokenSet{ID: "b", Name: "console", Hash: "2"}).
+		add("token.a", &events.TokenSet{ID: "a", Revoked: true})
+	var c Controls
+	for _, e := range l.out {
+		var refusal *events.Refusal
+		c, refusal = c.Apply(e)
+		wantRefusal(t, "", refusal, events.OK)
+	}
+	if len(c.Tokens) != 1 || c.Tokens["b"].Name != "console" {
+		t.Errorf("%+v", c.Tokens)
+	}
+}
+
 func TestControlsRefuse(t *testing.T) {
 	on := Controls{Killed: true, Kill: &events.KillSet{On: true}}
 	for name, c := range map[string]struct {
@@ -74,6 +90,7 @@ func TestControlsRefuse(t *testing.T) {
 		"pause under another key":  {"pause.line", &events.PauseSet{What: events.PauseServer, Name: "a", On: true}},
 		"another's evacuation":     {"evacuate.a", &events.EvacuateSet{Host: "b", On: true}},
 		"config under another key": {"kill", &events.ConfigSet{Text: "line: {}"}},
+		"another's token":          {"token.a", &events.TokenSet{ID: "b"}},
 		"kill under another key":   {"drain.a", &events.KillSet{}},
 		"drain of another host":    {"drain.a", &events.DrainSet{Host: "b", On: true}},
 		"drain under kill":         {"kill", &events.DrainSet{Host: "a", On: true}},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/landfall/landfall/actors"
 	"github.com/landfall/landfall/cmd/landfall/network"
 	"github.com/landfall/landfall/events"
 )
@@ -69,8 +70,12 @@ func (p *push) run(c *cobra.Command) error {
 			return report.print(c.OutOrStdout(), p.json)
 		}
 		fact := p.fact(file)
-		report.Seq, err = decreeAfter(c.Context(), d.Store, d.secrets[0], events.ConfigKey, n.controls.ConfigSeq, fact)
-		if overtaken(err) {
+		op, err := d.operator()
+		if err != nil {
+			return err
+		}
+		report.Seq, err = op.DecreeAfter(c.Context(), events.ConfigKey, n.controls.ConfigSeq, fact)
+		if actors.Overtaken(err) {
 			return errors.New("somebody else has pushed in this moment, nothing was changed: see `landfall config show --network`, and push again")
 		}
 		if err != nil {

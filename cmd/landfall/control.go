@@ -116,7 +116,11 @@ func (o *order) give(c *cobra.Command, key string, f events.Fact) error {
 
 // write writes the decision and says where it stands.
 func (o *order) write(c *cobra.Command, d deciding, key string, f events.Fact) error {
-	seq, err := decree(c.Context(), d.Store, d.secrets[0], key, f)
+	op, err := d.operator()
+	if err != nil {
+		return err
+	}
+	seq, err := op.Decree(c.Context(), key, f)
 	if err != nil {
 		return err
 	}
@@ -127,38 +131,10 @@ func (o *order) write(c *cobra.Command, d deciding, key string, f events.Fact) e
 	return err
 }
 
-// decree appends a fact of control behind the newest one of its key.
-func decree(ctx context.Context, st *streams.Store, secret []byte, key string, f events.Fact) (uint64, error) {
-	for range 5 {
-		last, _, err := st.Last(ctx, events.Control, key)
-		if err != nil {
-			return 0, err
-		}
-		seq, err := decreeAfter(ctx, st, secret, key, last.Seq, f)
-		if !overtaken(err) {
-			return seq, err
-		}
-	}
-	return 0, fmt.Errorf("write %s: others keep deciding the same thing, try again", key)
-}
-
-// overtaken tells that another operator was faster.
-func overtaken(err error) bool {
-	var failed *events.AppendError
-	return errors.As(err, &failed) && (failed.Reason == events.Conflict || failed.Reason == events.InFlight)
-}
-
-// decreeAfter appends a fact of control if the newest one of its key is still the one at prev.
-func decreeAfter(ctx context.Context, st *streams.Store, secret []byte, key string, prev uint64, f events.Fact) (uint64, error) {
-	who, err := operator(secret)
-	if err != nil {
-		return 0, err
-	}
-	m, err := events.Seal(who.Keys, events.Envelope{ID: newID(), Source: who.Source, Time: time.Now(), Key: key, Prev: prev}, f)
-	if err != nil {
-		return 0, err
-	}
-	return st.Append(ctx, m)
+// operator is who decides with this store, for as long as the verb runs.
+func (d deciding) operator() (actors.Operator, error) {
+	who, err := operator(d.secrets[0])
+	return actors.Operator{Identity: who, Log: d.Store}, err
 }
 
 // openToDecide is open for who may also write control.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/landfall/landfall/events"
 )
@@ -30,6 +31,8 @@ func describe(f events.Fact) string {
 		return describeEvacuation(f)
 	case *events.ConfigSet:
 		return describeConfig(f)
+	case *events.TokenSet:
+		return describeToken(f)
 	case *events.CooldownSet:
 		return fmt.Sprintf("rests for %d s after %s%s", f.Seconds, f.Limit, reason(" on ", string(f.Server)))
 	case *events.UsesCounted:
@@ -74,6 +77,26 @@ func describeConfig(f *events.ConfigSet) string {
 		return fmt.Sprintf("each host's own file holds again, by %s%s", f.Who, reason(": ", f.Why))
 	}
 	return fmt.Sprintf("configuration of %d bytes pushed by %s%s", len(f.Text), f.Who, reason(": ", f.Why))
+}
+
+func describeToken(f *events.TokenSet) string {
+	if f.Revoked {
+		return fmt.Sprintf("API token %s of %s is revoked, by %s%s", f.ID, f.Name, f.Who, reason(": ", f.Why))
+	}
+	return fmt.Sprintf("API token %s of %s may %s until %s, by %s%s", f.ID, f.Name, joined(f.Scopes, ", "),
+		time.Unix(f.Expires, 0).UTC().Format(time.RFC3339), f.Who, reason(": ", f.Why))
+}
+
+// joined is strings.Join of texts that have a type.
+func joined[T ~string](list []T, sep string) string {
+	var b strings.Builder
+	for i, x := range list {
+		if i > 0 {
+			b.WriteString(sep)
+		}
+		b.WriteString(string(x))
+	}
+	return b.String()
 }
 
 func describeTransfer(f events.TransferFact) string {

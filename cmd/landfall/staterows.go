@@ -254,6 +254,9 @@ func controlRows(f *frozen) (out []stateRow) {
 	if c.Config != nil && c.Config.Text != "" {
 		add(events.ConfigKey, c.Config)
 	}
+	for id, t := range c.Tokens {
+		add(events.APITokenKey(id), t)
+	}
 	slices.SortFunc(out, func(a, b stateRow) int { return strings.Compare(a.entity(), b.entity()) })
 	return out
 }

@@ -22,6 +22,7 @@ func verbs() []func() *cobra.Command {
 		newState,
 		newTail,
 		newTest,
+		newToken,
 		newTrigger,
 		newVerify,
 		newVersion,
