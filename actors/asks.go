@@ -93,7 +93,8 @@ func (d *Dispatcher) awaitSession(ctx context.Context, player events.PlayerID, s
 	})
 }
 
-// Open opens a transfer, or says what stands in its way. origin is empty for the API.
+// Open opens a transfer, or says what stands in its way. origin is the server where the player
+// must stand, empty for any.
 func (d *Dispatcher) Open(ctx context.Context, q events.RequestAsk, origin events.HostID) events.RequestAnswer {
 	if q.Player.IsZero() || q.Transfer.IsZero() {
 		return refuseRequest(events.Refuse(events.BadRequest, "want the ids of a player and of a transfer"))
@@ -181,13 +182,22 @@ func (d *Dispatcher) active(q events.RequestAsk) (events.RequestAnswer, bool) {
 }
 
 // CancelFor ends a player's transfer by the player's will, wherever it stands in line; see
-// events.CancelAsk. origin is the backend that asks, empty for the API.
+// events.CancelAsk. origin is the backend that asks, empty for anybody.
 func (d *Dispatcher) CancelFor(ctx context.Context, player events.PlayerID, origin events.HostID) events.Answer {
 	before := d.standing(player)
 	if origin != "" && (!before.HasSession || !before.Session.Open || before.Session.Server != origin) {
 		return events.Answer{Code: events.NotHere, Detail: "the newest session does not name " + string(origin)}
 	}
 	if before.Active == nil {
+		return events.Answer{Code: events.NotKnown}
+	}
+	return d.Cancel(ctx, player, before.Active.ID)
+}
+
+// Cancel ends one transfer of a player, whoever asks; see events.CancelAsk.
+func (d *Dispatcher) Cancel(ctx context.Context, player events.PlayerID, transfer events.TransferID) events.Answer {
+	before := d.standing(player)
+	if before.Active == nil || before.Active.ID != transfer {
 		return events.Answer{Code: events.NotKnown}
 	}
 	done, refusal, err := d.writeFresh(ctx, player, Cancel{Transfer: before.Active.ID, Code: events.Cancel})

@@ -150,13 +150,13 @@ func NewDispatcher(cfg DispatcherConfig) (*Dispatcher, error) {
 	d.notices.init()
 	d.setState(events.Starting)
 	d.view = projections.NewView(projections.Config{
-		Log: cfg.Log, Keys: cfg.Keys, Logger: d.logger, Now: cfg.Now, Retention: cfg.Retention, Stale: d.stale, Changed: d.changed, Problem: d.problem,
+		Log: cfg.Log, Keys: cfg.Keys, Logger: d.logger, Now: cfg.Now, Retention: cfg.Retention, Stale: d.Stale, Changed: d.changed, Problem: d.problem,
 	})
 	return d, nil
 }
 
-// stale is the silence after which a host counts as absent.
-func (d *Dispatcher) stale() time.Duration { return d.timing.Load().Stale }
+// Stale is the silence after which a host counts as absent.
+func (d *Dispatcher) Stale() time.Duration { return d.timing.Load().Stale }
 
 // jitterOf spreads hosts over a second, the same way for the whole life of one.
 func jitterOf(s events.Source) time.Duration {
@@ -170,6 +170,12 @@ func (d *Dispatcher) View() *projections.View { return d.view }
 
 // Ready tells that the dispatcher sees the log and decides.
 func (d *Dispatcher) Ready() bool { return d.view.Ready() }
+
+// Await blocks until cond holds, looked at now and after each fold that concerns the player, or ctx
+// ends. It reports whether cond held.
+func (d *Dispatcher) Await(ctx context.Context, player events.PlayerID, cond func() bool) bool {
+	return d.wakeup.until(ctx, player, cond)
+}
 
 // Run serves until ctx ends. It returns ctx's error, ErrDuplicateID when another process
 // has taken this id, or the error of a fold that cannot go on. It returns only when all it

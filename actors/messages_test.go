@@ -61,6 +61,9 @@ var told = map[events.Code]struct {
 	events.TokenUnknown: {families: []string{"token"}},
 	events.TokenSpent:   {families: []string{"token"}},
 
+	events.ScopeMissing: {never: toPrograms},
+	events.KeyReused:    {never: toPrograms},
+
 	events.OK:       {never: "all is well"},
 	events.Replaced: {never: "the player reads transfer.replaced"},
 	events.Accepted: {never: "the player reads transfer.accepted"},
@@ -123,6 +126,7 @@ const (
 	aboutHost    = "why one destination was not chosen: stands in the decision"
 	betweenHosts = "an answer between hosts: another attempt follows, or the transfer ends with a code of its own"
 	noRoute      = "the next rule leads the player, or the policy does: operators read it"
+	toPrograms   = "an answer to a program that uses the API"
 	inTheLog     = "what the log or a host finds wrong: operators read it"
 )
 

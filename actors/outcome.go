@@ -33,6 +33,17 @@ func (d *Dispatcher) outcome(ctx context.Context, q events.RequestAsk) (events.R
 	return events.RequestAnswer{Code: events.Active, Transfer: q.Transfer, State: string(phase), Detail: string(code)}, over
 }
 
+// Ended gives how a transfer ended that is not held any more; found is false when the log does not
+// show its end.
+func (d *Dispatcher) Ended(ctx context.Context, player events.PlayerID, transfer events.TransferID) (phase projections.Phase, code events.Code, found bool, err error) {
+	end, over, err := d.ending(ctx, player, transfer)
+	if err != nil || !over {
+		return "", "", false, err
+	}
+	phase, code = projections.Ending(end)
+	return phase, code, true, nil
+}
+
 // completedBefore tells that a placement was recorded before this process began.
 func (d *Dispatcher) completedBefore(ctx context.Context, player events.PlayerID, token events.Token) bool {
 	end, over, err := d.ending(ctx, player, token.Transfer)

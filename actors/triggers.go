@@ -40,23 +40,31 @@ func (d *Dispatcher) wishOf(event string) (events.Wish, *events.Refusal) {
 // dispatchers may say so; a backend asks for its own players (see answerRequest).
 func (d *Dispatcher) answerEvent(ctx context.Context, subject string, w events.Wire) events.Wire {
 	answer := answerWith(d.Identity, fromDispatcher, refuseRequest, func(ctx context.Context, _ events.HostID, q events.TriggerAsk) events.RequestAnswer {
-		return d.happened(ctx, events.EventOf(subject), q)
+		return d.Happened(ctx, events.EventOf(subject), q)
 	})
 	return answer(ctx, subject, w)
 }
 
-func (d *Dispatcher) happened(ctx context.Context, event string, q events.TriggerAsk) events.RequestAnswer {
+// Happened opens a transfer for a player for whom an event happened, where the event leads.
+func (d *Dispatcher) Happened(ctx context.Context, event string, q events.TriggerAsk) events.RequestAnswer {
 	wish, refusal := d.wishOf(event)
 	if refusal != nil {
 		return refuseRequest(refusal)
 	}
+	return d.OpenHere(ctx, events.RequestAsk{
+		Player: q.Player, Transfer: q.Transfer, Trigger: events.TriggerEvent, Via: event, Wish: wish,
+	})
+}
+
+// OpenHere opens a transfer for a player on the network who has not asked for it, wherever the
+// player stands, and tells the player.
+func (d *Dispatcher) OpenHere(ctx context.Context, q events.RequestAsk) events.RequestAnswer {
 	s, known := d.view.Session(q.Player)
 	if !known || !s.Open {
 		return refuseRequest(events.Refuse(events.NotHere, "the player is not on the network"))
 	}
-	a := d.Open(ctx, events.RequestAsk{
-		Player: q.Player, Name: s.Name, Transfer: q.Transfer, Trigger: events.TriggerEvent, Via: event, Wish: wish,
-	}, s.Server)
+	q.Name = s.Name
+	a := d.Open(ctx, q, s.Server)
 	if a.Code == events.Accepted {
 		d.tellPlayer(q.Player, "transfer.accepted", nil)
 	}

@@ -35,7 +35,7 @@ func TestEvents(t *testing.T) {
 			mutating(t, nil, func(t *testing.T, ctx context.Context, s *seer) {
 				s.holdsSession(t)
 				s.SetEvents(row.rules)
-				a := s.happened(ctx, row.event, events.TriggerAsk{Player: row.player, Transfer: second})
+				a := s.Happened(ctx, row.event, events.TriggerAsk{Player: row.player, Transfer: second})
 				if a.Code != row.code || a.Detail != row.detail {
 					t.Fatalf("answer %+v, want %s %s", a, row.code, row.detail)
 				}
@@ -58,7 +58,7 @@ func TestEventsObeyPermissionsAndLimits(t *testing.T) {
 		happens := func(s *seer, code events.Code, detail string) {
 			t.Helper()
 			s.SetEvents(arena)
-			a := s.happened(ctx, "arena-end", events.TriggerAsk{Player: steve, Transfer: streamtest.NewID[events.TransferID]()})
+			a := s.Happened(ctx, "arena-end", events.TriggerAsk{Player: steve, Transfer: streamtest.NewID[events.TransferID]()})
 			if a.Code != code || a.Detail != detail {
 				t.Errorf("answer %+v, want %s %s", a, code, detail)
 			}

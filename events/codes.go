@@ -22,7 +22,9 @@ const (
 	NoPermission  Code = "NO_PERMISSION"  // the player may not: names the permission
 	Resting       Code = "COOLDOWN"       // the player rests after the last transfer: says how long
 	LimitReached  Code = "LIMIT_REACHED"  // the player has used up the transfers of the day
-	RateLimited   Code = "RATE_LIMITED"   // the server sends more requests than it may
+	RateLimited   Code = "RATE_LIMITED"   // the server, or the program, sends more requests than it may
+	ScopeMissing  Code = "SCOPE_MISSING"  // the token of the API lets its bearer do other things
+	KeyReused     Code = "KEY_REUSED"     // the id of the request is that of another one
 
 	// A destination that was not chosen.
 	Stale          Code = "STALE"           // its heartbeat is too old

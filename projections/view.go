@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -187,6 +188,19 @@ func (v *View) Forget(t time.Time) {
 	defer v.mu.Unlock()
 	v.journeys.Forget(t)
 	v.pledges.Keep(func(id events.HostID) bool { return fleet.Backend(id) != nil })
+}
+
+// Named gives the players on the network who go by a name, whatever its case.
+func (v *View) Named(name string) []events.PlayerID {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	var out []events.PlayerID
+	for id, s := range v.sessions.All() {
+		if s.Open && strings.EqualFold(s.Name, name) {
+			out = append(out, id)
+		}
+	}
+	return out
 }
 
 // Sessions gives every player's newest session.

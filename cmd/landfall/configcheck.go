@@ -249,6 +249,9 @@ func rolesOf(n *network.Network, id string) []string {
 	if x.IsBackend() && n.Direct() {
 		roles = append(roles, directRole(n))
 	}
+	if x.IsAPI() {
+		roles = append(roles, "API on "+x.API)
+	}
 	if len(roles) == 0 {
 		roles = append(roles, "no role")
 	}

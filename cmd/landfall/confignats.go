@@ -52,6 +52,10 @@ func loginsOf(n *network.Network, secret []byte) []embedded.User {
 		role := roleOf(n, x)
 		name, password := streams.Login(secret, role, events.HostID(id))
 		users = append(users, embedded.User{Role: role, ID: events.HostID(id), Name: name, Password: password})
+		if x.IsAPI() { // it writes down what is decided over it
+			name, password := streams.Login(secret, streams.RoleOperator, events.HostID(id))
+			users = append(users, embedded.User{Role: streams.RoleOperator, ID: events.HostID(id), Name: name, Password: password})
+		}
 	}
 	return users
 }

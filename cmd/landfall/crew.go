@@ -60,6 +60,7 @@ type crew struct {
 	front *front
 	edges []*edge.Server
 	store *hostStore
+	api   *programs // nil: none here
 
 	dispatcher *actors.Dispatcher // nil: none here
 	router     *actors.Router     // leads the edges in place of a dispatcher; nil: none here
@@ -71,6 +72,9 @@ type crew struct {
 func (c *crew) run(ctx context.Context) error {
 	fronts, core := newGang(ctx), newGang(ctx)
 	c.open(fronts)
+	if c.api != nil {
+		fronts.start(c.api.run)
+	}
 	err := c.man(ctx, fronts, core)
 	if ctx.Err() != nil {
 		err = nil // asked to stop while it was starting
@@ -123,6 +127,9 @@ func (c *crew) man(ctx context.Context, fronts, core *gang) error {
 		return err
 	}
 	if err := c.makeRouter(ctx); err != nil {
+		return err
+	}
+	if err := c.joinPrograms(ctx); err != nil {
 		return err
 	}
 	if err := c.makeBackend(ctx); err != nil {
@@ -189,10 +196,10 @@ func (c *crew) makeDispatcher(ctx context.Context) error {
 }
 
 func (c *crew) hostOf(kind events.SessionKind) network.Host {
-	if kind == events.KindDirect {
-		return c.host.self.Server
+	if kind == events.KindEdge {
+		return c.host.self.Proxy
 	}
-	return c.host.self.Proxy
+	return c.host.self.Server
 }
 
 func (c *crew) makeBackend(ctx context.Context) error {

@@ -100,6 +100,8 @@ func (h *host) dispatcherID() (events.HostID, events.SessionKind) {
 		return events.HostID(h.self.ProxyID), events.KindEdge
 	case h.self.IsBackend() && h.net.Direct():
 		return events.HostID(h.self.ServerID), events.KindDirect
+	case h.self.Server.IsAPI():
+		return events.HostID(h.self.ServerID), events.KindAPI
 	}
 	return "", ""
 }
@@ -107,7 +109,7 @@ func (h *host) dispatcherID() (events.HostID, events.SessionKind) {
 // roleOf is what a host's login may do.
 func roleOf(n *network.Network, x network.Host) streams.Role {
 	switch {
-	case x.IsEdge() && !x.IsRouter(), x.IsRelay(), x.IsBackend() && n.Direct():
+	case x.IsEdge() && !x.IsRouter(), x.IsRelay(), x.IsBackend() && n.Direct(), x.IsAPI():
 		return streams.RoleDispatcher
 	case x.IsBackend():
 		return streams.RoleBackend

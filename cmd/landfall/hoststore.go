@@ -118,6 +118,24 @@ func (s *hostStore) as(ctx context.Context, id events.HostID, x network.Host) (*
 	return st, nil
 }
 
+// operator gives a connection of this process that may write what operators decide.
+func (s *hostStore) operator(ctx context.Context, id events.HostID) (*streams.Store, error) {
+	if s.shared != nil {
+		return s.shared, nil
+	}
+	h := s.h
+	user, password := streams.Login(h.secret, streams.RoleOperator, id)
+	st, err := connectReady(ctx, streams.Config{
+		URL: h.net.Store.URL, Role: streams.RoleOperator, ID: id, User: user, Password: password,
+		Network: h.net.Network.Name, Creator: createdByUp, Settings: settingsOf(h.net), Durability: streams.Durability(h.net.Store.Durability),
+		Patience: startPatience, Logger: h.log,
+	}, h.log)
+	if err == nil {
+		s.byID["operator."+id] = st
+	}
+	return st, err
+}
+
 // connectReady connects and holds the streams against network.yml. A backend may not look
 // at them: its first heartbeat shows whether they are there.
 func connectReady(ctx context.Context, c streams.Config, log *slog.Logger) (*streams.Store, error) {

@@ -194,7 +194,9 @@ func (d deciding) tokens(ctx context.Context) ([]tokenRow, error) {
 	for _, t := range n.controls.Tokens {
 		rows = append(rows, rowOfToken(t, time.Now()))
 	}
-	slices.SortFunc(rows, func(a, b tokenRow) int { return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(string(a.ID), string(b.ID))) })
+	slices.SortFunc(rows, func(a, b tokenRow) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(string(a.ID), string(b.ID)))
+	})
 	return rows, nil
 }
 

@@ -107,6 +107,11 @@ func (h *host) run(ctx context.Context) error {
 		return err
 	}
 	defer closeAll(edges)
+	programs, err := h.listenAPI()
+	if err != nil {
+		return err
+	}
+	defer programs.close()
 	if locked != nil {
 		return h.shelter(ctx, edges, locked)
 	}
@@ -114,7 +119,7 @@ func (h *host) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	crew := &crew{host: h, front: f, edges: edges, store: store}
+	crew := &crew{host: h, front: f, edges: edges, store: store, api: programs}
 	return crew.run(ctx)
 }
 

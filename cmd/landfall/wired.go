@@ -49,6 +49,7 @@ func (h *host) triggers(n *network.Network, dispatches bool) []string {
 		{"command", h.self.IsBackend() && n.Triggers.Command.Enabled},
 		{"join", dispatches && n.Triggers.Join.Enabled},
 		{"event", dispatches && n.Triggers.Event.Enabled},
+		{"api", h.apiAddress() != "" && n.Triggers.API.Enabled},
 	} {
 		if x.on {
 			out = append(out, x.name)

@@ -136,17 +136,24 @@ var keys = []Key{
 	{Path: "edge.backends", Kind: Map, Default: "{}", Doc: "overrides by backend"},
 	{Path: "edge.backends.<id>", Kind: Address, Doc: "dialled instead of the backend's advertised address"},
 
+	{Path: "api.tokenPerSecond", Kind: Number, Min: 0.1, Max: 1_000_000, Default: "500", Unit: "per s", Live: true, Doc: "requests with one token, on each host that serves the API, see [api](api.md)"},
+	{Path: "api.tokenBurst", Kind: Int, Min: 1, Max: 1_000_000, Default: "1000", Unit: "requests", Live: true, Doc: "of them at once"},
+	{Path: "api.addressPerSecond", Kind: Number, Min: 0.1, Max: 1_000_000, Default: "500", Unit: "per s", Live: true, Doc: "requests from one address, with a token or without"},
+	{Path: "api.addressBurst", Kind: Int, Min: 1, Max: 1_000_000, Default: "1000", Unit: "requests", Live: true, Doc: "of them at once"},
+	{Path: "api.streams", Kind: Int, Min: 1, Max: 100_000, Default: "256", Unit: "streams", Live: true, Doc: "event streams and long polls that are open at once on a host"},
+	{Path: "api.connections", Kind: Int, Min: 1, Max: 100_000, Default: "1024", Unit: "connections", Doc: "connections that are open at once on a host; more wait"},
+
 	{Path: "security.secretEnv", Kind: EnvName, Default: "RTP_NET_SECRET", Doc: "environment variable with the network's secret"},
 	{Path: "security.previousSecretEnv", Kind: EnvName, Default: `""`, Doc: "the one before, while a rotation runs"},
 	{Path: "security.secretFile", Kind: Path, Default: `""`, Doc: "file with the secret, read when the variable is unset"},
-	{Path: "security.tls.cert", Kind: Path, Default: `""`, Doc: "certificate of the listeners"},
-	{Path: "security.tls.key", Kind: Path, Default: `""`, Doc: "its key"},
+	{Path: "security.tls.cert", Kind: Path, Default: `""`, Doc: "certificate of the API's listeners, PEM"},
+	{Path: "security.tls.key", Kind: Path, Default: `""`, Doc: "its key, PEM"},
 	{Path: "security.tls.ca", Kind: Path, Default: `""`, Doc: "authority that signed the others'"},
 
 	{Path: "telemetry.otlp", Kind: Text, Default: `""`, Doc: "endpoint for traces"},
 	{Path: "messages", Kind: Path, Default: "messages.yml", Live: true, Doc: "file of the texts that players read; translations lie beside it as messages.<locale>.yml, see messages.md"},
 
-	{Path: "hosts.<id>.api", Kind: Address, Default: `""`, Sample: true, Doc: "listener of the HTTP API"},
+	{Path: "hosts.<id>.api", Kind: Address, Default: `""`, Sample: true, Doc: "listener of the HTTP API, see [api](api.md); beyond loopback it needs security.tls; empty: none"},
 	{Path: "hosts.<id>.mode", Kind: Choice, Choices: []string{"participant", "router"}, Default: "participant", Doc: "what the edges of this host do: a router leads who comes with a token where it leads, everybody else to edge.fallback or the servers in turn; it does not dispatch; see [hosts](hosts.md)"},
 	{Path: "hosts.<id>.creds", Kind: Path, Default: `""`, Doc: "this host's own key"},
 	{Path: "hosts.<id>.edges[].game", Kind: Choice, Choices: []string{"minecraft", "vintagestory", "tcp"}, Default: "minecraft", Doc: "protocol of the players"},

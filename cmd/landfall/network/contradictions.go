@@ -131,6 +131,8 @@ func (j *judge) checkMode(key string, h Host) {
 		j.fault(CodeContradiction, key+".mode", "router, but the host lists no edges; allowed: participant, or edges to route from")
 	case h.IsBackend():
 		j.fault(CodeContradiction, key+".mode", "router, but the host is a backend too; allowed: participant, or another id for the edges")
+	case h.IsAPI():
+		j.fault(CodeContradiction, key+".api", "the host is a router, which knows only tokens; allowed: \"\", or another id for the API")
 	}
 }
 
@@ -153,7 +155,7 @@ func (j *judge) checkBackend(key string, h Host) {
 		j.fault(CodeContradiction, key+".rcon.address", "%q would carry the password over the network; allowed: a loopback address, with the sidecar beside the game server", h.RCON.Address)
 	}
 	if h.API != "" && !isLoopback(h.API) && j.Security.TLS.Cert == "" {
-		j.fault(CodeTLSRequired, key+".api", "%q is open to other machines without TLS; allowed: a loopback address, such as 127.0.0.1:8080", h.API)
+		j.fault(CodeTLSRequired, key+".api", "%q is open to other machines without TLS; allowed: a loopback address, such as 127.0.0.1:8080, or security.tls", h.API)
 	}
 }
 

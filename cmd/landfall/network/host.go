@@ -61,6 +61,9 @@ func (h Host) IsEdge() bool { return len(h.Edges) > 0 }
 // IsRouter tells whether the edges of this host route by token alone: it dispatches nothing.
 func (h Host) IsRouter() bool { return h.Mode == "router" }
 
+// IsAPI tells whether programs connect to this host.
+func (h Host) IsAPI() bool { return h.API != "" }
+
 // IsRelay tells whether this host stands between a foreign proxy and its backend.
 func (h Host) IsRelay() bool { return h.Relay.Listen != "" }
 

@@ -29,6 +29,7 @@ type (
 		Limits       map[string]Limit `yaml:"limits"`
 		Allocation   Allocation       `yaml:"allocation"`
 		Edge         Edge             `yaml:"edge"`
+		API          API              `yaml:"api"`
 		Security     Security         `yaml:"security"`
 		Telemetry    Telemetry        `yaml:"telemetry"`
 		Messages     string           `yaml:"messages"`
@@ -173,6 +174,16 @@ type (
 		TrustedProxies []string          `yaml:"trustedProxies"`
 		Fallback       string            `yaml:"fallback"`
 		Backends       map[string]string `yaml:"backends"`
+	}
+
+	// API bounds what programs may ask of one host.
+	API struct {
+		TokenPerSecond   float64 `yaml:"tokenPerSecond"`
+		TokenBurst       int     `yaml:"tokenBurst"`
+		AddressPerSecond float64 `yaml:"addressPerSecond"`
+		AddressBurst     int     `yaml:"addressBurst"`
+		Streams          int     `yaml:"streams"`
+		Connections      int     `yaml:"connections"`
 	}
 
 	Security struct {

@@ -29,7 +29,6 @@ var refused = []feature{
 // later works without: accepted, checked, and told in the log (NotYet).
 var later = []feature{
 	{Key: "loadBalancer.onNoCandidate"},
-	{Key: "hosts.<id>.api"},
 	{Key: "hosts.<id>.log"},
 }
 
