@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,8 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,15 +35,13 @@ func newTest() *cobra.Command {
 		Long:  "Tries the log of a running network, end to end.\n\nExit status: see each verb.",
 		Args:  knownVerb, RunE: needsVerb,
 	}
-	network.AddCommand(newTestHeartbeat())
+	network.AddCommand(newTestHeartbeat(), newTestTokens(), newTestAll())
 	c.AddCommand(network)
 	return c
 }
 
 func newTestHeartbeat() *cobra.Command {
-	var f storeFlags
-	var within time.Duration
-	var asJSON bool
+	var f testFlags
 	c := &cobra.Command{
 		Use:   "heartbeat",
 		Short: "Send heartbeats of a test host, and see how soon a fold has them",
@@ -53,24 +54,55 @@ passed; nothing can take it out before.
 Exit status: 0 every heartbeat was folded in time, 1 one was not, or nothing could be sent.`,
 		Args: exactly(0, ""),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return f.within(c.Context(), func(d deciding) error {
-				keys, err := keyringOf(d.secrets)
-				if err != nil {
-					return err
-				}
-				id := newID()
-				h := heartbeatTest{
-					log: d.Store, keys: keys, host: events.HostID(fmt.Sprintf("test-%x", id[12:])),
-					life: events.Incarnation(id), within: within,
-				}
-				return h.tell(c.OutOrStdout(), asJSON, h.run(c.Context()))
+			return f.run(c, func(ctx context.Context, p peer) testReport {
+				h := heartbeatTest{peer: p}
+				return h.report(h.run(ctx))
 			})
 		},
 	}
-	f.add(c)
-	c.Flags().DurationVar(&within, "within", 3*time.Second, "how long a heartbeat may take")
-	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
+	f.add(c, "how long a heartbeat may take")
 	return c
+}
+
+// testFlags are what all tests of a network can be told.
+type testFlags struct {
+	storeFlags
+	within time.Duration
+	json   bool
+}
+
+func (f *testFlags) add(c *cobra.Command, within string) {
+	f.storeFlags.add(c)
+	c.Flags().DurationVar(&f.within, "within", 3*time.Second, within)
+	c.Flags().BoolVar(&f.json, "json", false, "one JSON object")
+}
+
+// peer is a host of the test's own.
+type peer struct {
+	log    testLog
+	keys   *events.Keyring
+	host   events.HostID
+	life   events.Incarnation
+	within time.Duration // what one step may take
+}
+
+// testReport is what a test has to say, as text and as JSON.
+type testReport interface {
+	fmt.Stringer
+	passed() bool
+}
+
+// run runs a test on the store that the flags name.
+func (f *testFlags) run(c *cobra.Command, test func(context.Context, peer) testReport) error {
+	return f.storeFlags.within(c.Context(), func(d deciding) error {
+		keys, err := keyringOf(d.secrets)
+		if err != nil {
+			return err
+		}
+		id := newID()
+		p := peer{log: d.Store, keys: keys, host: events.HostID(fmt.Sprintf("test-%x", id[12:])), life: events.Incarnation(id), within: f.within}
+		return tellTest(c.OutOrStdout(), f.json, test(c.Context(), p))
+	})
 }
 
 // keyringOf signs with the first secret, and believes all of them.
@@ -86,19 +118,15 @@ func keyringOf(secrets [][]byte) (*events.Keyring, error) {
 	return events.NewKeyring(all[0], all[1:]...), nil
 }
 
-// beatLog is what the test needs of the log.
-type beatLog interface {
+// testLog is what the tests need of the log.
+type testLog interface {
 	projections.Tailer
 	Append(ctx context.Context, m events.Message) (uint64, error)
 }
 
 // heartbeatTest is one run of the test, and what it has seen.
 type heartbeatTest struct {
-	log    beatLog
-	keys   *events.Keyring
-	host   events.HostID
-	life   events.Incarnation
-	within time.Duration
+	peer
 
 	beats []beatSeen
 }
@@ -113,13 +141,73 @@ type beatSeen struct {
 
 // run sends the heartbeats, each on top of the one before it, and waits for each of them.
 func (h *heartbeatTest) run(ctx context.Context) error {
+	return observe(ctx, h.log, h.keys, h.within, h.send)
+}
+
+func (h *heartbeatTest) send(ctx context.Context, seen *sighting) error {
+	prev := uint64(0)
+	for i := range testBeats + 1 {
+		state := events.Starting
+		if i == testBeats {
+			state = events.ShuttingDown
+		}
+		beat, err := h.beat(ctx, seen, prev, state)
+		if err != nil {
+			return fmt.Errorf("heartbeat %d of %s: %w", i+1, h.host, err)
+		}
+		h.beats = append(h.beats, beat)
+		prev = beat.Seq
+	}
+	return nil
+}
+
+// sighting is a fold of the log that has caught up.
+type sighting struct {
+	*projections.View
+
+	grown   chan struct{} // something was folded
+	endings atomic.Pointer[endings]
+}
+
+// endings hear who ends a token, or its transfer.
+type endings struct {
+	of events.TransferID
+
+	mu    sync.Mutex
+	first events.HostID
+}
+
+func (e *endings) hear(c projections.Change) {
+	if c.Event.Correlation != e.of {
+		return
+	}
+	switch c.Event.Fact.(type) {
+	case *events.Expired, *events.Failed, *events.Cancelled:
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.first = cmp.Or(e.first, c.Event.Source.ID)
+	default: // nothing ends
+	}
+}
+
+func (e *endings) by() events.HostID {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.first
+}
+
+// observe follows the log as a dispatcher does, and runs do once it has caught up.
+func observe(ctx context.Context, log projections.Tailer, keys *events.Keyring, within time.Duration, do func(context.Context, *sighting) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	grown := make(chan struct{}, 1)
-	view := projections.NewView(projections.Config{
-		Log: h.log, Keys: h.keys, Logger: slog.New(slog.DiscardHandler), Now: time.Now, Changed: func(projections.Change) {
+	s := &sighting{grown: make(chan struct{}, 1)}
+	s.View = projections.NewView(projections.Config{
+		Log: log, Keys: keys, Logger: slog.New(slog.DiscardHandler), Now: time.Now, Changed: func(c projections.Change) {
+			if e := s.endings.Load(); e != nil {
+				e.hear(c)
+			}
 			select {
-			case grown <- struct{}{}:
+			case s.grown <- struct{}{}:
 			default: // one is enough
 			}
 		},
@@ -127,40 +215,38 @@ func (h *heartbeatTest) run(ctx context.Context) error {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = view.Run(ctx) // a fold that stops shows as a heartbeat that is not folded
+		_ = s.Run(ctx) // a fold that stops shows as something that is not folded
 	}()
 	defer func() {
 		cancel()
 		<-ended
 	}()
-	if err := h.sighted(ctx, view); err != nil {
+	if err := s.caughtUp(ctx, within); err != nil {
 		return err
 	}
-	prev := uint64(0)
-	for i := range testBeats + 1 {
-		state := events.Starting
-		if i == testBeats {
-			state = events.ShuttingDown
+	return do(ctx, s)
+}
+
+func (s *sighting) caughtUp(ctx context.Context, within time.Duration) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, max(within, 10*time.Second), errors.New("the log cannot be followed"))
+	defer cancel()
+	return s.WaitLive(ctx)
+}
+
+// until waits for what the fold shall come to.
+func (s *sighting) until(ctx context.Context, cond func() bool) error {
+	for !cond() {
+		select {
+		case <-s.grown:
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
-		seen, err := h.beat(ctx, view, grown, prev, state)
-		if err != nil {
-			return fmt.Errorf("heartbeat %d of %s: %w", i+1, h.host, err)
-		}
-		h.beats = append(h.beats, seen)
-		prev = seen.Seq
 	}
 	return nil
 }
 
-// sighted waits until the fold has caught up with the log.
-func (h *heartbeatTest) sighted(ctx context.Context, view *projections.View) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, max(h.within, 10*time.Second), errors.New("the log cannot be followed"))
-	defer cancel()
-	return view.WaitLive(ctx)
-}
-
 // beat sends one heartbeat and waits until it is folded.
-func (h *heartbeatTest) beat(ctx context.Context, view *projections.View, grown <-chan struct{}, prev uint64, state events.HostState) (beatSeen, error) {
+func (h *heartbeatTest) beat(ctx context.Context, fold *sighting, prev uint64, state events.HostState) (beatSeen, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, h.within, fmt.Errorf("not folded within %s", h.within))
 	defer cancel()
 	f := &events.BackendBeat{
@@ -178,17 +264,14 @@ func (h *heartbeatTest) beat(ctx context.Context, view *projections.View, grown 
 		return beatSeen{}, err
 	}
 	seen := beatSeen{Seq: seq, State: state, Acknowledged: milliseconds(time.Since(began))}
-	for {
-		if b := view.Fleet().Backend(h.host); b != nil && b.Seq >= seq && b.State == state {
-			seen.Folded = milliseconds(time.Since(began))
-			return seen, nil
-		}
-		select {
-		case <-grown:
-		case <-ctx.Done():
-			return seen, context.Cause(ctx)
-		}
+	if err := fold.until(ctx, func() bool {
+		b := fold.Fleet().Backend(h.host)
+		return b != nil && b.Seq >= seq && b.State == state
+	}); err != nil {
+		return seen, err
 	}
+	seen.Folded = milliseconds(time.Since(began))
+	return seen, nil
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
@@ -201,8 +284,9 @@ type heartbeatReport struct {
 	Error string        `json:"error,omitempty"`
 }
 
-// tell prints what was seen. A test that failed is told there, and by the exit status.
-func (h *heartbeatTest) tell(w io.Writer, asJSON bool, failed error) error {
+func (r heartbeatReport) passed() bool { return r.OK }
+
+func (h *heartbeatTest) report(failed error) heartbeatReport {
 	r := heartbeatReport{OK: failed == nil, Host: h.host, Beats: h.beats}
 	if failed != nil {
 		r.Error = oneLine(failed)
@@ -210,13 +294,18 @@ func (h *heartbeatTest) tell(w io.Writer, asJSON bool, failed error) error {
 	if r.Beats == nil {
 		r.Beats = []beatSeen{}
 	}
+	return r
+}
+
+// tellTest prints what was seen. A test that failed is told there, and by the exit status.
+func tellTest(w io.Writer, asJSON bool, r testReport) error {
 	var err error
 	if asJSON {
 		err = json.NewEncoder(w).Encode(r)
 	} else {
 		_, err = io.WriteString(w, r.String())
 	}
-	if err == nil && failed != nil {
+	if err == nil && !r.passed() {
 		return exitWith(statusFailed, nil)
 	}
 	return err

@@ -18,11 +18,11 @@ func beaten(t *testing.T, got *transcript, command string, hinder func(mem *stre
 		mem := streamtest.NewMemory()
 		client := mem.Client("cli")
 		hinder(mem, client)
-		h := heartbeatTest{log: client, keys: streamtest.Keyring(), host: "test-0a1b2c3d", life: events.Incarnation(newID()), within: 3 * time.Second}
+		h := heartbeatTest{peer: testPeer(client)}
 		err := h.run(t.Context())
 		for _, asJSON := range []bool{false, true} {
 			var out bytes.Buffer
-			status := statusOf(h.tell(&out, asJSON, err))
+			status := statusOf(tellTest(&out, asJSON, h.report(err)))
 			flags := map[bool]string{true: " --json"}[asJSON]
 			got.add("test network heartbeat"+flags+"   # "+command, out.String(), "", status)
 		}
@@ -60,4 +60,8 @@ func TestNetworkHeartbeatOnARunningStore(t *testing.T) {
 	if !r.OK || len(r.Beats) != testBeats+1 || r.Beats[testBeats].State != events.ShuttingDown || r.Beats[0].Folded <= 0 {
 		t.Errorf("%+v", r)
 	}
+}
+
+func testPeer(log testLog) peer {
+	return peer{log: log, keys: streamtest.Keyring(), host: "test-0a1b2c3d", life: events.Incarnation(newID()), within: 3 * time.Second}
 }
