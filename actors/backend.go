@@ -226,10 +226,23 @@ func (b *Backend) serve(ctx context.Context, l *life) error {
 	answer(events.VerbTell, answerWith(l.Identity, fromDispatcher, refusePlain, func(ctx context.Context, _ events.HostID, q events.TellAsk) events.Answer {
 		return b.answerTell(ctx, q)
 	}))
+	answer(events.VerbSeen, answerWith(l.Identity, fromDispatcher, refusePlain, func(_ context.Context, _ events.HostID, q events.SeenAsk) events.Answer {
+		return b.answerSeen(q)
+	}))
 	answer(events.VerbConfig, answerWith(l.Identity, fromDispatcher, refusePlain, func(context.Context, events.HostID, events.ConfigAsk) events.Answer {
 		return b.answerConfig()
 	}))
 	return g.Wait()
+}
+
+// answerSeen passes on what a front has seen.
+func (b *Backend) answerSeen(q events.SeenAsk) events.Answer {
+	w, ok := b.cfg.World.(Witness)
+	if !ok {
+		return events.Answer{Code: events.NotKnown}
+	}
+	w.Seen(Player{ID: q.Player, Name: q.Name, NativeID: q.NativeID}, q.Connection, q.Here)
+	return events.Answer{Code: events.OK}
 }
 
 func refuseReserve(r *events.Refusal) events.ReserveAnswer {

@@ -72,6 +72,7 @@ type Dispatcher struct {
 	wakeup      wakers
 	open        openness
 	conns       connections
+	sightings   sightings
 	accounts    oncePerLife // servers that name players by other accounts
 	stalls      stalls      // logins that servers took no notice of
 	runs        runs
@@ -139,6 +140,7 @@ func NewDispatcher(cfg DispatcherConfig) (*Dispatcher, error) {
 	d.open.init()
 	d.evacuations = make(chan struct{}, 1)
 	d.conns.init()
+	d.sightings.init()
 	d.runs.init()
 	d.memories.init()
 	d.SetTiming(cfg.Timing)

@@ -121,6 +121,15 @@ type World interface {
 	Tell(ctx context.Context, p Player, text string) error
 }
 
+// Witness is a World that does not see its players itself: the fronts that they come through tell it. A player is
+// here as long as a front repeats it, each SeenEvery.
+type Witness interface {
+	Seen(p Player, connection string, here bool)
+}
+
+// SeenEvery is how often a front repeats that a player is on a server.
+const SeenEvery = announceEvery
+
 // WorldEvents hears what happens in a World.
 type WorldEvents interface {
 	// Up says that the server answers; life changes whenever the game server was restarted.

@@ -73,6 +73,7 @@ func (d *Dispatcher) Closed(id uint64, reason string) {
 		d.conns.end(h, d.Now())
 	}
 	d.conns.mu.Unlock()
+	d.sightings.end(id)
 	if ok && h.matched {
 		d.background(func(ctx context.Context) { d.closeSession(ctx, h, reason) })
 	}

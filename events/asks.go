@@ -83,6 +83,17 @@ type (
 		Seq uint64 `msgpack:"seq" json:"seq"` // in control
 	}
 
+	// SeenAsk tells a backend whose game server cannot be watched that a front has seen a player let in, or go. It is
+	// repeated as long as the player is there. The answer is OK, or UNKNOWN from a backend that watches its
+	// server itself.
+	SeenAsk struct {
+		Player     PlayerID `msgpack:"player" json:"player"`
+		Name       string   `msgpack:"name" json:"name"`
+		NativeID   string   `msgpack:"native,omitempty" json:"native,omitempty"`
+		Connection string   `msgpack:"conn" json:"connection"` // over which, unique in the network
+		Here       bool     `msgpack:"here" json:"here"`       // false: it has ended
+	}
+
 	// Arg fills one placeholder of a message. The placeholders eta and wait are lengths of time:
 	// whole seconds, or empty when nobody knows.
 	Arg struct {

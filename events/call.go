@@ -55,6 +55,7 @@ const (
 	VerbState    Verb = "state"
 	VerbCancel   Verb = "cancel"
 	VerbConfig   Verb = "config"
+	VerbSeen     Verb = "seen"
 	VerbHolds    Verb = "holds"
 	VerbSettings Verb = "settings"
 	VerbJoined   Verb = "joined"
@@ -65,7 +66,7 @@ const (
 // BackendVerbs are answered by a backend, AskVerbs by any dispatcher, DispatcherVerbs by one,
 // NewsVerbs by nobody.
 var (
-	BackendVerbs    = []Verb{VerbReserve, VerbRelease, VerbMove, VerbTell, VerbConfig}
+	BackendVerbs    = []Verb{VerbReserve, VerbRelease, VerbMove, VerbTell, VerbConfig, VerbSeen}
 	AskVerbs        = []Verb{VerbRequest, VerbArrived, VerbPlaced, VerbState, VerbCancel, VerbSettings}
 	DispatcherVerbs = []Verb{VerbHolds}
 	NewsVerbs       = []Verb{VerbJoined, VerbLeft, VerbComing}

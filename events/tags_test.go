@@ -11,7 +11,7 @@ import (
 // bodies are the structs that travel in requests, answers and news.
 func bodies() []any {
 	return []any{
-		ReserveAsk{}, ReserveAnswer{}, ReleaseAsk{}, MoveAsk{}, TellAsk{}, Answer{}, RequestAsk{}, RequestAnswer{},
+		ReserveAsk{}, ReserveAnswer{}, ReleaseAsk{}, MoveAsk{}, TellAsk{}, SeenAsk{}, Answer{}, RequestAsk{}, RequestAnswer{},
 		ArrivedAsk{}, ArrivedAnswer{}, PlacedAsk{}, StateAsk{}, StateAnswer{}, CancelAsk{}, TriggerAsk{}, ConfigAsk{}, SettingsAsk{}, SettingsAnswer{}, HoldsAsk{}, Joined{}, Left{}, Coming{},
 	}
 }

@@ -25,7 +25,7 @@ func TestLoginIsSplicedUntouched(t *testing.T) {
 		a := next(t, "arrival", router.arrivals)
 		want := Arrival{
 			ConnID: a.ConnID, Name: "Bot0", ClaimedUUID: a.ClaimedUUID, HasUUID: o.protocol >= 760, Player: offlineBot0,
-			Protocol: o.protocol, Host: "play.example.test", Intent: 2, Remote: addrPort(p.LocalAddr()),
+			Protocol: o.protocol, Host: "play.example.test", Intent: 2, Remote: addrPort(p.LocalAddr()), Game: Minecraft,
 		}
 		if fmt.Sprint(a) != fmt.Sprint(want) || a.HasUUID != (a.ClaimedUUID == offlineBot0) {
 			t.Fatalf("%s: arrival %+v\nwant %+v", o.version, a, want)

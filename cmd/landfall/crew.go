@@ -188,7 +188,7 @@ func (c *crew) makeDispatcher(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.dispatcher, err = c.host.dispatcher(st, id, kind, c.front.players); err != nil {
+	if c.dispatcher, err = c.host.dispatcher(st, id, kind, c.front); err != nil {
 		return err
 	}
 	c.sealer, err = c.host.sealer(st, id, kind, c.dispatcher.Report)

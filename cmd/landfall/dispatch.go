@@ -8,10 +8,10 @@ import (
 
 // dispatcher makes the dispatcher of this process: of its edges, of the game server beside it,
 // or of both.
-func (h *host) dispatcher(st *streams.Store, id events.HostID, kind events.SessionKind, players func() int) (*actors.Dispatcher, error) {
+func (h *host) dispatcher(st *streams.Store, id events.HostID, kind events.SessionKind, f *front) (*actors.Dispatcher, error) {
 	c := actors.DispatcherConfig{
 		Identity: h.identity(events.SourceKind(kind), id),
-		Log:      st, Bus: st, Logger: h.log, Kind: kind, Players: players, Version: buildInfo().Version,
+		Log:      st, Bus: st, Logger: h.log, Kind: kind, Players: f.players, Redirector: f, Version: buildInfo().Version,
 		HeartbeatEvery: h.net.Heartbeat.IntervalMs.Duration(), Retention: h.net.Store.Retention, Settings: h.pushable(),
 	}
 	if kind == events.KindEdge {

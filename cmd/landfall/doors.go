@@ -29,12 +29,12 @@ func newDoors(n *network.Network, l *live) *doors {
 	return d
 }
 
-// inTurn gives the next server that has not failed in this login.
-func (d *doors) inTurn(failed []string, code string) edge.Decision {
+// inTurn gives the next server of a game that has not failed in this login.
+func (d *doors) inTurn(game edge.Game, failed []string, code string) edge.Decision {
 	n := uint64(len(d.ids))
 	for range d.ids {
 		id := d.ids[(d.next.Add(1)-1)%n]
-		if !slices.Contains(failed, id) {
+		if d.net.Hosts[id].Game == string(game) && !slices.Contains(failed, id) {
 			return d.to(id, d.net.Hosts[id].Advertise, code)
 		}
 	}

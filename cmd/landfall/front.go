@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -34,12 +35,15 @@ type front struct {
 	lead       lead
 	dispatcher *actors.Dispatcher           // that lead, nil when it is a router
 	open       map[uint64]actors.Connection // spliced now
+	letIn      map[uint64]string            // of those: let in by a server that does not see its players, with their native ids
+	leads      map[uint64]actors.Lead       // the routes that connections follow whose players have not said who they are
+	late       []lateEdge
 }
 
 var _ edge.Router = (*front)(nil)
 
 func newFront(h *host) *front {
-	return &front{net: h.net, doors: newDoors(h.net, h.live), live: h.live, open: map[uint64]actors.Connection{}}
+	return &front{net: h.net, doors: newDoors(h.net, h.live), live: h.live, open: map[uint64]actors.Connection{}, letIn: map[uint64]string{}, leads: map[uint64]actors.Lead{}}
 }
 
 // attach hands the front over to a lead; a dispatcher gets the connections that are open already.
@@ -56,10 +60,13 @@ func (f *front) attach(l lead) {
 	}
 	for _, c := range f.open {
 		f.dispatcher.Opened(c)
+		if native, in := f.letIn[c.ID]; in {
+			f.dispatcher.LetIn(c, native)
+		}
 	}
 }
 
-func (f *front) leads() lead {
+func (f *front) leader() lead {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.lead
@@ -74,17 +81,20 @@ func (f *front) players() int {
 
 // Route implements edge.Router.
 func (f *front) Route(ctx context.Context, a edge.Arrival) edge.Decision {
-	l := f.leads()
+	l := f.leader()
 	if l == nil {
-		return f.doors.inTurn(a.Failed, string(events.TransportDown))
+		return f.doors.inTurn(a.Game, a.Failed, string(events.TransportDown))
 	}
-	r := l.Route(ctx, loginOf(a))
 	_, router := l.(*actors.Router)
+	return f.decide(a, l.Route(ctx, loginOf(a)), router)
+}
+
+func (f *front) decide(a edge.Arrival, r actors.Route, router bool) edge.Decision {
 	switch {
 	case r.Server != "":
 		return f.doors.to(string(r.Server), r.Address, string(r.Code))
 	case router && !f.hasFallback(a), r.Code == events.TransportDown:
-		return f.doors.inTurn(a.Failed, string(r.Code))
+		return f.doors.inTurn(a.Game, a.Failed, string(r.Code))
 	}
 	return f.refuse(a, r)
 }
@@ -93,7 +103,7 @@ func (f *front) Route(ctx context.Context, a edge.Arrival) edge.Decision {
 // login has not tried.
 func (f *front) hasFallback(a edge.Arrival) bool {
 	last := f.net.Edge.Fallback
-	return last != "" && !slices.Contains(a.Failed, last)
+	return last != "" && f.net.Hosts[last].Game == string(a.Game) && !slices.Contains(a.Failed, last)
 }
 
 // refuse sends a login that nobody takes to edge.fallback, if the file names one.
@@ -117,7 +127,7 @@ func loginOf(a edge.Arrival) actors.Login {
 
 // Opened implements edge.Router.
 func (f *front) Opened(c edge.Connection) {
-	conn := actors.Connection{ID: c.ConnID, Name: c.Name, Player: c.Player, Server: events.HostID(c.Server), Protocol: int(c.Protocol)}
+	conn := connectionOf(c)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.open[c.ConnID] = conn
@@ -127,11 +137,20 @@ func (f *front) Opened(c edge.Connection) {
 	}
 }
 
+func connectionOf(c edge.Connection) actors.Connection {
+	conn := actors.Connection{ID: c.ConnID, Name: c.Name, Player: c.Player, Server: events.HostID(c.Server), Protocol: int(c.Protocol)}
+	if c.Game != edge.Minecraft {
+		conn.Player, conn.Redirects, conn.Remote = nativePlayer(c.Game, c.NativeID), c.Game == edge.VintageStory, c.Remote.Addr()
+	}
+	return conn
+}
+
 // Closed implements edge.Router.
 func (f *front) Closed(c edge.Connection, reason string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.open, c.ConnID)
+	delete(f.letIn, c.ConnID)
 	if f.dispatcher != nil {
 		f.dispatcher.Closed(c.ConnID, reason)
 	}
@@ -139,18 +158,23 @@ func (f *front) Closed(c edge.Connection, reason string) {
 
 // Status implements edge.Router: the players of all servers that beat.
 func (f *front) Status() edge.Status {
+	return f.status(func(*projections.Backend) bool { return true })
+}
+
+// status is that of some of the servers.
+func (f *front) status(counts func(*projections.Backend) bool) edge.Status {
 	s := edge.Status{
 		Description: f.live.text("status.line", []events.Arg{{Name: "network", Value: f.net.Network.Name}}),
 		Version:     "Landfall",
 	}
-	l := f.leads()
+	l := f.leader()
 	if l == nil {
 		s.Online = f.players()
 		s.Max = s.Online + 1
 		return s
 	}
 	for _, b := range l.View().Fleet().Backends {
-		if time.Since(b.Seen) < f.live.now().net.LoadBalancer.StaleAfterMs.Duration() {
+		if counts(b) && time.Since(b.Seen) < f.live.now().net.LoadBalancer.StaleAfterMs.Duration() {
 			s.Online += b.Players
 			s.Max += b.MaxPlayers
 		}
@@ -165,18 +189,36 @@ func (h *host) listen(f *front) (servers []*edge.Server, err error) {
 		return nil, err
 	}
 	for _, l := range h.self.Proxy.Edges {
-		s, err := edge.New(edge.Config{
-			Listen: l.Listen, Router: f, Log: h.log, Domain: h.net.Edge.Domain, Identity: edge.Identity(h.net.Edge.Identity), TrustedProxies: trusted,
-		})
-		if err != nil {
-			closeAll(servers)
-			return nil, err
+		for _, cfg := range h.edgesOf(f, l, edge.Config{Log: h.log, TrustedProxies: trusted, Game: edge.Game(l.Game)}) {
+			s, err := edge.New(cfg)
+			if err != nil {
+				closeAll(servers)
+				return nil, err
+			}
+			h.live.follow(func(now *changeable) { s.SetTexts(now.edgeTexts()) })
+			h.log.Info("edge", "game", l.Game, "listen", s.Addr().String(), "domain", h.net.Edge.Domain, "identity", h.net.Edge.Identity)
+			servers = append(servers, s)
+			if l.SaysLate() {
+				f.late = append(f.late, lateEdge{s, l})
+			}
 		}
-		h.live.follow(func(now *changeable) { s.SetTexts(now.edgeTexts()) })
-		h.log.Info("edge", "game", l.Game, "listen", s.Addr().String(), "domain", h.net.Edge.Domain, "identity", h.net.Edge.Identity)
-		servers = append(servers, s)
 	}
 	return servers, nil
+}
+
+// edgesOf are the listening edges that an entry of the file stands for.
+func (h *host) edgesOf(f *front, l network.Listener, c edge.Config) []edge.Config {
+	c.Listen, c.Router, c.Domain, c.Identity = l.Listen, f, h.net.Edge.Domain, edge.Identity(h.net.Edge.Identity)
+	if !l.SaysLate() {
+		return []edge.Config{c}
+	}
+	c.Router, c.RedirectAddress = &tracer{front: f, listener: l}, redirectAddress(h.net, l)
+	all := []edge.Config{c}
+	for _, address := range slices.Sorted(maps.Keys(l.Dialled)) {
+		c.Listen, c.StandsFor = address, l.Dialled[address]
+		all = append(all, c)
+	}
+	return all
 }
 
 func closeAll(servers []*edge.Server) {

@@ -13,7 +13,9 @@ import (
 	"strings"
 
 	"github.com/landfall/landfall/actors"
+	"github.com/landfall/landfall/actors/edge"
 	"github.com/landfall/landfall/actors/rcon"
+	"github.com/landfall/landfall/actors/seats"
 	"github.com/landfall/landfall/cmd/landfall/network"
 	"github.com/landfall/landfall/events"
 	"github.com/landfall/landfall/streams"
@@ -27,11 +29,11 @@ func (h *host) sidecar(st *streams.Store) (*actors.Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.log.Info("backend", "id", id, "rcon", x.RCON.Address, "advertise", x.Advertise, "public", x.PublicAddress, "regions", slices.Sorted(maps.Keys(h.net.RegionsOf(id))))
+	h.log.Info("backend", "id", id, "adapter", adapterOf(x), "advertise", x.Advertise, "public", x.PublicAddress, "regions", slices.Sorted(maps.Keys(h.net.RegionsOf(id))))
 	b, err := actors.NewBackend(actors.BackendConfig{
 		Identity: h.identity(events.SourceBackend, events.HostID(id)),
 		Log:      st, Bus: st, World: world, Logger: h.log,
-		Regions: regionsOf(h.net, id), Advertise: x.Advertise, Public: x.PublicAddress, Adapter: "rcon", Version: buildInfo().Version,
+		Regions: regionsOf(h.net, id), Advertise: x.Advertise, Public: x.PublicAddress, Adapter: adapterOf(x), Version: buildInfo().Version,
 		Allowed: allowedAddresses(h.net), HeartbeatEvery: h.net.Heartbeat.IntervalMs.Duration(), Settings: h.pushable(),
 	})
 	if err != nil {
@@ -46,7 +48,18 @@ func (h *host) sidecar(st *streams.Store) (*actors.Backend, error) {
 	return b, nil
 }
 
+// adapterOf is what stands between the network and a game server.
+func adapterOf(x network.Host) string {
+	if x.Game == string(edge.VintageStory) {
+		return "seats"
+	}
+	return "rcon"
+}
+
 func (h *host) world(id string, x network.Host) (actors.World, error) {
+	if adapterOf(x) == "seats" {
+		return seats.New(seats.Config{Address: x.Advertise, Log: h.log.With("backend", id)})
+	}
 	if x.RCON == nil {
 		return nil, fmt.Errorf("hosts.%s.rcon: is missing, so there is no game server that this process could serve; give the address and password file of its RCON", id)
 	}

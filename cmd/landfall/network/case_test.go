@@ -184,8 +184,8 @@ func TestCase101_NothingIsSplit(t *testing.T) {
 store: { mode: external, url: "nats://[fd00::1]:4222,nats://db-2.example.net:4223" }
 edge: { domain: play.example.net, fallback: a, backends: { a: "[fd00::2]:25565" } }
 hosts:
-  a: { advertise: "[fd00::5]:25566", regions: { default: {} } }
-  p: { edges: [ { listen: "[::]:25565", dialled: { "[fd00::9]:25565": a } } ] }
+  a: { game: tcp, advertise: "[fd00::5]:25566", regions: { default: {} } }
+  p: { edges: [ { game: tcp, listen: "[::]:25565", dialled: { "[fd00::9]:25565": a } } ] }
 triggers: { join: { map: { "play.example.net": { region: r } } } }
 `)
 	for got, want := range map[string]string{

@@ -119,6 +119,7 @@ func (j *judge) checkHosts() {
 		}
 		j.checkMode(key, h)
 		j.checkEdges(key, h)
+		j.checkGame(key, h)
 		j.checkBackend(key, h)
 		j.checkRegions(key, h)
 	}
@@ -144,7 +145,45 @@ func (j *judge) checkEdges(key string, h Host) {
 			j.fault(CodeContradiction, at, "%q is taken by edges[%d]; allowed: another address", e.Listen, first)
 		}
 		taken[e.Listen] = i
+		for _, address := range slices.Sorted(maps.Keys(e.Dialled)) {
+			j.checkDialled(fmt.Sprintf("%s.edges[%d].dialled.%s", key, i, address), e, e.Dialled[address])
+			if first, twice := taken[address]; twice && !strings.HasSuffix(address, ":0") {
+				j.fault(CodeContradiction, fmt.Sprintf("%s.edges[%d].dialled.%s", key, i, address), "is taken by edges[%d]; allowed: another address", first)
+			}
+			taken[address] = i
+		}
+		if e.SaysLate() && h.IsRouter() {
+			j.fault(CodeContradiction, fmt.Sprintf("%s.edges[%d].game", key, i), "%s, but %s is a router, and its players show no tokens; allowed: minecraft, or mode: participant", e.Game, key)
+		}
 	}
+}
+
+func (j *judge) checkDialled(at string, e Listener, id string) {
+	h, known := j.Hosts[id]
+	switch {
+	case !e.SaysLate():
+		j.fault(CodeContradiction, at, "minecraft players name the host they want themselves; allowed: game: vintagestory or tcp, or no dialled")
+	case !known:
+		j.fault(CodeUnknownHost, at, "%q is not under hosts%s; allowed: %s", id, Meant(Nearest(id, j.HostIDs())), j.hostList())
+	case h.Game != e.Game:
+		j.fault(CodeContradiction, at, "%s speaks %s, the edge %s; allowed: a backend of that game", id, h.Game, e.Game)
+	}
+}
+
+// checkGame: a game server that nobody can lead players to is a slip of the pen.
+func (j *judge) checkGame(key string, h Host) {
+	if h.Game == "minecraft" || !h.IsBackend() {
+		return
+	}
+	if h.RCON != nil {
+		j.fault(CodeContradiction, key+".game", "%s, but the host has rcon, which is how a Minecraft server is spoken to; allowed: minecraft, or no rcon", h.Game)
+	}
+	for _, other := range j.Hosts {
+		if slices.ContainsFunc(other.Edges, func(l Listener) bool { return l.Game == h.Game }) {
+			return
+		}
+	}
+	j.fault(CodeContradiction, key+".game", "%s, but no edge under hosts has that game, so nobody could be led there; allowed: minecraft, or an edge with game: %s", h.Game, h.Game)
 }
 
 func (j *judge) checkBackend(key string, h Host) {

@@ -9,6 +9,7 @@ type (
 		Mode                  string            `yaml:"mode"`
 		Creds                 string            `yaml:"creds"`
 		Edges                 []Listener        `yaml:"edges"`
+		Game                  string            `yaml:"game"`
 		Advertise             string            `yaml:"advertise"`
 		PublicAddress         string            `yaml:"publicAddress"` // after loading: Advertise when the file has none
 		ProxyProtocol         string            `yaml:"proxyProtocol"`
@@ -57,6 +58,9 @@ type (
 
 // IsEdge tells whether players connect to this host.
 func (h Host) IsEdge() bool { return len(h.Edges) > 0 }
+
+// SaysLate tells whether the clients of this listener say who they are only after a server was chosen.
+func (l Listener) SaysLate() bool { return l.Game != "minecraft" }
 
 // IsRouter tells whether the edges of this host route by token alone: it dispatches nothing.
 func (h Host) IsRouter() bool { return h.Mode == "router" }

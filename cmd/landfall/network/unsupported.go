@@ -22,7 +22,6 @@ var refused = []feature{
 	{Key: "allocation.scenes", Remedy: `""`},
 	{Key: "telemetry.otlp", Remedy: `""`},
 	{Key: "hosts.<id>.creds", Remedy: `"" (hosts log in with the network's secret)`},
-	{Key: "hosts.<id>.edges[].game", Values: []string{"vintagestory", "tcp"}, Remedy: "minecraft"},
 	{Key: "hosts.<id>.relay.listen", Remedy: `""`},
 }
 
