@@ -101,12 +101,16 @@ func (b *Backend) tellLate(ctx context.Context, p Player, answered <-chan struct
 // Cancelled implements WorldEvents.
 func (b *Backend) Cancelled(p Player) {
 	b.background(func(ctx context.Context) {
+		tried := b.errands.end(p.ID)
 		a := b.Cancel(ctx, p.ID)
 		key, args := "refused."+string(a.Code), []events.Arg{{Name: "detail", Value: a.Detail}}
 		if a.Code == events.OK {
 			return // the dispatcher tells the player
 		}
-		if a.Code == events.NotKnown {
+		switch {
+		case tried:
+			key = "failed." + string(events.Cancel)
+		case a.Code == events.NotKnown:
 			key = "transfer.none"
 		}
 		if err := b.cfg.World.Tell(ctx, p, b.text(p, key, args)); err != nil {
@@ -141,27 +145,18 @@ func (b *Backend) answerAsked(ctx context.Context, p Player, where string) (stri
 // request opens a transfer for a player and gives the message that answers the player. One
 // id for all tries: a lost answer cannot open a second transfer.
 func (b *Backend) request(ctx context.Context, p Player, wish events.Wish) (string, []events.Arg) {
-	if !b.requests.take(b.cfg.Now()) {
-		return "refused." + string(events.RateLimited), nil
-	}
 	q := events.RequestAsk{
 		Player: p.ID, Name: p.Name, NativeID: p.NativeID, Transfer: events.TransferID(b.cfg.NewID()), Trigger: events.TriggerCommand, Wish: wish,
 	}
-	a := events.RequestAnswer{Code: events.TransportDown}
-	for range 3 {
-		l := b.life.Load()
-		once, cancel := context.WithTimeout(ctx, 3*time.Second)
-		got, err := ask[events.RequestAnswer](once, l.Identity, b.cfg.Bus, events.AskOf(l.Source.ID, events.VerbRequest), q)
-		cancel()
-		if err == nil {
-			a = got
-			break
-		}
-		b.logger.Warn("request not answered", "player", p.ID, "error", err)
-		if !sleep(ctx, 300*time.Millisecond) {
-			break
-		}
+	a := b.askOnce(ctx, q)
+	if b.isLobby() && passes(a.Code) {
+		b.background(func(ctx context.Context) { b.tryOn(ctx, p, q) })
 	}
+	return answerText(a)
+}
+
+// answerText is what a player reads about a request.
+func answerText(a events.RequestAnswer) (string, []events.Arg) {
 	switch a.Code {
 	case events.Accepted:
 		return "transfer.accepted", nil
@@ -170,6 +165,27 @@ func (b *Backend) request(ctx context.Context, p Player, wish events.Wish) (stri
 	default:
 		return "refused." + string(a.Code), []events.Arg{{Name: "detail", Value: a.Detail}, {Name: "wait", Value: a.Detail}}
 	}
+}
+
+// askOnce passes a request on, if the rate allows it. TRANSPORT_DOWN: no dispatcher has answered.
+func (b *Backend) askOnce(ctx context.Context, q events.RequestAsk) events.RequestAnswer {
+	if !b.requests.take(b.cfg.Now()) {
+		return events.RequestAnswer{Code: events.RateLimited}
+	}
+	for range 3 {
+		l := b.life.Load()
+		once, cancel := context.WithTimeout(ctx, 3*time.Second)
+		a, err := ask[events.RequestAnswer](once, l.Identity, b.cfg.Bus, events.AskOf(l.Source.ID, events.VerbRequest), q)
+		cancel()
+		if err == nil {
+			return a
+		}
+		b.logger.Warn("request not answered", "player", q.Player, "error", err)
+		if !sleep(ctx, 300*time.Millisecond) {
+			break
+		}
+	}
+	return events.RequestAnswer{Code: events.TransportDown}
 }
 
 // announceEvery is how often a backend repeats who is there, for dispatchers that missed it.

@@ -26,7 +26,9 @@ type BackendConfig struct {
 	Logger *slog.Logger
 	Timing Timing
 	// Regions a player may be sent to. None: the backend is a lobby, it only asks.
-	Regions   []Region
+	Regions []Region
+	// Lobby says that this server only asks, although it may have regions.
+	Lobby     bool
 	Advertise string // host:port that edges dial
 	Public    string // host:port that clients dial in a network without a front
 	Adapter   string // what stands behind World
@@ -65,6 +67,7 @@ type Backend struct {
 	leaving  atomic.Bool
 	paced    atomic.Uint64 // bits of the pace
 	requests tokenBucket
+	errands  errands
 	messages atomic.Pointer[Languages]
 	tasks    tasks
 	beatSoon chan struct{}

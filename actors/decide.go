@@ -160,8 +160,10 @@ func decideReserve(s Standing, t projections.Transfer, c Reserve) (events.Transf
 }
 
 // inLine tells that a transfer waits for its turn: one that goes ahead of the line does not,
-// nor does a login that is held, whose turn it was before.
-func inLine(t projections.Transfer, inLogin bool) bool { return !t.Request.Bypass && !inLogin }
+// nor does a login that is held for another attempt, whose turn it was before.
+func inLine(t projections.Transfer, inLogin bool) bool {
+	return !t.Request.Bypass && !(inLogin && t.MovedOnce)
+}
 
 func decideClaim(s Standing, t projections.Transfer, c Claim) (events.TransferFact, *events.Refusal) {
 	if t.Token != c.Token || t.Phase != projections.Pending {
@@ -175,6 +177,9 @@ func decideClaim(s Standing, t projections.Transfer, c Claim) (events.TransferFa
 	}
 	if !c.InLogin && !holds(s, c.By) {
 		return nil, events.Refuse(events.NotHere, "the session is held elsewhere")
+	}
+	if c.InLogin && ofLogin(s, t) { // whatever server the player was on before has no part in this
+		return &events.Claimed{Attempt: c.Token.Attempt, Dispatcher: c.By.ID, Incarnation: c.By.Incarnation}, nil
 	}
 	return &events.Claimed{
 		Attempt: c.Token.Attempt, Dispatcher: c.By.ID, Incarnation: c.By.Incarnation,

@@ -60,12 +60,7 @@ func (d *Dispatcher) tooEarly(t projections.Transfer, r *run, decision events.De
 	if !unseen || d.Now().Sub(d.view.Fleet().Since) > r.timing.Stale {
 		return false
 	}
-	d.runs.end(t.ID)
-	d.background(func(ctx context.Context) {
-		if sleep(ctx, earlyPause) {
-			d.work.add(t.Player)
-		}
-	})
+	d.attendLater(t, earlyPause)
 	return true
 }
 
@@ -133,30 +128,51 @@ func (d *Dispatcher) nobody(ctx context.Context, s Standing, decision events.Dec
 	return d.wait(ctx, s, decision)
 }
 
-// wait parks a transfer, if the rules of the line let it. That nobody can serve it is a fact
-// once; later it is only so, and who is in line is never too many.
+// wait parks a transfer, if the rules of the line let it.
 func (d *Dispatcher) wait(ctx context.Context, s Standing, decision events.Decision) bool {
-	t, rules := *s.Active, d.lineRules.Load()
-	switch {
-	case !rules.Enabled:
-		return d.finish(ctx, s, Fail{Transfer: t.ID, Code: whyNobody(decision), Decision: &decision, In: openPhases})
-	case !t.Waitlisted && !evacuates(t.Request) && d.view.Ahead(t.Place) >= rules.MaxSize:
-		return d.finish(ctx, s, Fail{Transfer: t.ID, Code: events.LineFull, Decision: &decision, In: openPhases})
+	t := *s.Active
+	if code := d.refuseWait(t, decision); code != "" {
+		if d.inLobby(s) {
+			d.attendLater(t, lobbyPause)
+			return false
+		}
+		return d.finish(ctx, s, Fail{Transfer: t.ID, Code: code, Decision: &decision, In: openPhases})
 	}
 	d.line.park(t)
+	d.waitlist(ctx, s, decision)
+	return false
+}
+
+// refuseWait says why a transfer that nobody can serve now does not wait, or "". Who is in line
+// is never too many.
+func (d *Dispatcher) refuseWait(t projections.Transfer, decision events.Decision) events.Code {
+	rules := d.lineRules.Load()
+	switch {
+	case !rules.Enabled:
+		return whyNobody(decision)
+	case !t.Waitlisted && !evacuates(t.Request) && d.view.Ahead(t.Place) >= rules.MaxSize:
+		return events.LineFull
+	}
+	return ""
+}
+
+// waitlist writes that nobody can serve a transfer now, and tells the player: that is a fact once; later it is
+// only so.
+func (d *Dispatcher) waitlist(ctx context.Context, s Standing, decision events.Decision) {
+	t := *s.Active
 	if t.Waitlisted {
-		return false
+		return
 	}
 	done, refusal, err := d.write(ctx, t.Player, Waitlist{Transfer: t.ID, Decision: decision})
-	if err == nil && refusal == nil {
-		d.follow(t, done)
-		message := "transfer.waiting"
-		if evacuates(t.Request) {
-			message = "transfer.staying"
-		}
-		d.tellPlayer(t.Player, message, nil)
+	if err != nil || refusal != nil {
+		return
 	}
-	return false
+	d.follow(t, done)
+	message := "transfer.waiting"
+	if evacuates(t.Request) {
+		message = "transfer.staying"
+	}
+	d.tellPlayer(t.Player, message, nil)
 }
 
 func (d *Dispatcher) question(s Standing, r *run, inLogin bool) question {

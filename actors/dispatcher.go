@@ -75,6 +75,8 @@ type Dispatcher struct {
 	sightings   sightings
 	accounts    oncePerLife // servers that name players by other accounts
 	stalls      stalls      // logins that servers took no notice of
+	seats       seatLine
+	unconfirmed unconfirmed
 	runs        runs
 	count       counters
 	evacuations chan struct{} // something may have to be emptied, or no longer
@@ -88,6 +90,7 @@ type Dispatcher struct {
 	permissions atomic.Pointer[Permissions]
 	limits      atomic.Pointer[Limits]
 	triggers    atomic.Pointer[EventTriggers]
+	joins       atomic.Pointer[JoinTriggers]
 
 	notices  notices
 	memories memories
@@ -142,12 +145,14 @@ func NewDispatcher(cfg DispatcherConfig) (*Dispatcher, error) {
 	d.conns.init()
 	d.sightings.init()
 	d.runs.init()
+	d.unconfirmed.init()
 	d.memories.init()
 	d.SetTiming(cfg.Timing)
 	d.SetPolicy(cfg.Policy)
 	d.SetLine(cfg.Line)
 	d.SetLimits(nil)
 	d.SetEvents(EventTriggers{})
+	d.SetJoins(JoinTriggers{})
 	d.SetRouting(cfg.Routing)
 	d.notices.init()
 	d.setState(events.Starting)
@@ -228,6 +233,7 @@ func (d *Dispatcher) changed(c projections.Change) {
 		}
 		d.noteClaim(c)
 		d.noteEnd(c)
+		d.settle(c.Player)
 		d.wakeup.wake(c.Player)
 		if d.view.Ready() {
 			d.work.add(c.Player)
@@ -260,6 +266,9 @@ func (d *Dispatcher) sweep(ctx context.Context) error {
 		d.tellSlow(active)
 		d.view.Forget(d.Now().Add(-keepIdle))
 		d.runs.forget(func(id events.TransferID) bool { _, ok := d.view.Transfer(id); return ok })
+		for _, p := range d.unconfirmed.all() {
+			d.settle(p)
+		}
 		d.refreshSessions(ctx)
 		d.warnOfCollisions()
 		d.warnOfClocks(d.view.Fleet())

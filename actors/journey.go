@@ -35,6 +35,9 @@ func (d *Dispatcher) carryOut(ctx context.Context, s Standing, by Timing, a act)
 	case moveAct:
 		return d.claimAndMove(ctx, s, by)
 	case do:
+		if _, waits := a.command.(Cancel); waits && ofLogin(s, *s.Active) && d.placeKept(ctx, *s.Active) {
+			return false
+		}
 		return d.finish(ctx, s, a.command)
 	case enquire:
 		return d.enquire(ctx, s, by, a.reopen)

@@ -9,7 +9,7 @@ import (
 
 // lengths are the arguments of messages that are a length of time. On the wire they are whole
 // seconds, or empty when nobody knows; words are made of them where the message is shown.
-var lengths = []string{"eta", "wait"}
+var lengths = []string{"eta", "keep", "wait"}
 
 // lengthArg is such an argument: rounded up, so that nobody is told to come too early.
 func lengthArg(name string, d time.Duration, known bool) events.Arg {

@@ -3,8 +3,10 @@ package actors
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/landfall/landfall/events"
 	"github.com/landfall/landfall/projections"
@@ -16,6 +18,8 @@ type Login struct {
 	Name     string
 	Protocol int
 	Token    events.Token    // from the host name, zero when there was none
+	Host     string          // the host name that was dialled, in lower case
+	Address  netip.Addr      // the client's; not valid when nobody knows it
 	Failed   []events.HostID // could not be dialled in this login, oldest first
 }
 
@@ -25,6 +29,17 @@ type Route struct {
 	Address string
 	Message string
 	Code    events.Code
+	// Position in line and how long that place is kept, for a Message that speaks of them.
+	Position int
+	Keep     time.Duration
+}
+
+// Args are what Message says.
+func (r Route) Args() []events.Arg {
+	if r.Position == 0 {
+		return nil
+	}
+	return []events.Arg{lengthArg("keep", r.Keep, true), {Name: "position", Value: strconv.Itoa(r.Position)}}
 }
 
 // edgeAddress is where a client of an edge network reconnects with its token.
@@ -32,9 +47,10 @@ func edgeAddress(t events.Token, domain string, port int) string {
 	return t.Label() + "." + domain + ":" + strconv.Itoa(port)
 }
 
-// Route decides where a login goes: by its token, then by its player, then by choice. It may
-// hold the login (up to LoginHold) for a token that the log does not show yet, and when the
-// destination could not be dialled it makes the next attempt itself.
+// Route decides where a login goes: by its token, then by its player, then by choice, which may be
+// a place of its own (JoinTriggers). It may hold the login for a token that the log does not show yet
+// (up to LoginHold) or for a place (up to JoinHold), and when the destination could not be dialled it
+// makes the next attempt itself.
 func (d *Dispatcher) Route(ctx context.Context, l Login) Route {
 	d.noteFailed(l)
 	if !d.view.Ready() {
@@ -46,7 +62,10 @@ func (d *Dispatcher) Route(ctx context.Context, l Login) Route {
 	if t := d.view.Player(l.Player).Active; t != nil {
 		return d.routeTransfer(ctx, l, *t)
 	}
-	return d.routePlain(l, !l.Token.IsZero())
+	if l.Token.IsZero() {
+		return d.routeFirst(ctx, l)
+	}
+	return d.routePlain(ctx, l, true)
 }
 
 // byToken finds the transfer that a login's token names, waiting for it if need be.
@@ -109,12 +128,15 @@ func (d *Dispatcher) routeTransfer(ctx context.Context, l Login, t projections.T
 		}
 		return d.nextInLogin(ctx, l, s)
 	case projections.Requested, projections.Waiting:
-		if t.MovedOnce {
+		switch {
+		case t.MovedOnce:
 			return d.nextInLogin(ctx, l, s)
+		case ofLogin(s, t):
+			return d.routeJoin(ctx, l, t)
 		}
 	case projections.Completed, projections.Failed, projections.Cancelled, projections.Superseded:
 	}
-	return d.routePlain(l, true)
+	return d.routePlain(ctx, l, true)
 }
 
 // cameForAnOldLife tells that a client is on the way to a promise that died with the life of
@@ -138,16 +160,16 @@ func (d *Dispatcher) claimInLogin(ctx context.Context, s Standing) bool {
 // for the login that is still held: it is the same reconnect, so nobody is moved twice.
 func (d *Dispatcher) nextInLogin(ctx context.Context, l Login, s Standing) Route {
 	if s.Active == nil {
-		return d.routePlain(l, true)
+		return d.routePlain(ctx, l, true)
 	}
 	if p := s.Active.Phase; p == projections.Claimed || p == projections.Pending {
 		if !d.finish(ctx, s, Release{Token: s.Active.Token, Reason: events.Unreachable, Detail: string(s.Active.Destination())}) {
-			return d.routePlain(l, true)
+			return d.routePlain(ctx, l, true)
 		}
 		s = d.standing(l.Player)
 	}
 	if s.Active == nil || !inPhases(s.Active.Phase, openPhases) {
-		return d.routePlain(l, true)
+		return d.routePlain(ctx, l, true)
 	}
 	r := d.runs.get(s.Active.ID, *d.timing.Load(), d.view.Fleet(), d.Now())
 	r.turn, r.fresh = nil, false // it was this player's turn once
@@ -164,12 +186,27 @@ func (d *Dispatcher) nextInLogin(ctx context.Context, l Login, s Standing) Route
 	if s.Active != nil {
 		d.finish(ctx, s, Fail{Transfer: s.Active.ID, Code: events.Unreachable, Decision: &decision, In: openPhases})
 	}
-	return d.routePlain(l, true)
+	return d.routePlain(ctx, l, true)
 }
 
-// routePlain sends a login to the server that the policy chooses. Who comes back (to a transfer,
-// or where returns are sticky) goes to the server of the last session if that can take the player.
-func (d *Dispatcher) routePlain(l Login, back bool) Route {
+// routePlain sends a login to the server that the policy chooses. Without one it waits for a seat, or is
+// turned away, as the operator has it. Who comes back (to a transfer, or where returns are sticky) goes to
+// the server of the last session if that can take the player.
+func (d *Dispatcher) routePlain(ctx context.Context, l Login, back bool) Route {
+	waits := d.routing.Load().Queue
+	if !waits || d.seats.empty() {
+		if r, ok := d.seatOf(l, back); ok {
+			return r
+		}
+	}
+	if waits {
+		return d.awaitSeat(ctx, l, back)
+	}
+	return nobodyTakes(events.NoCandidate)
+}
+
+// seatOf gives a login a seat on the best server that has one.
+func (d *Dispatcher) seatOf(l Login, back bool) (Route, bool) {
 	d.seating.Lock()
 	defer d.seating.Unlock()
 	q := d.joinQuestion(l)
@@ -178,15 +215,15 @@ func (d *Dispatcher) routePlain(l Login, back bool) Route {
 		home.wish.Pin, home.cooling = s.Server, nil
 		home.exclude = d.runs.excluded(&run{exclude: q.exclude}, q.now)
 		if ranked, decision := choose(home, d.view.Fleet()); len(ranked) > 0 {
-			return d.seat(l, ranked[0], decision)
+			return d.seat(l, ranked[0], decision), true
 		}
 	}
 	ranked, decision := choose(q, d.view.Fleet())
 	if len(ranked) == 0 {
 		d.logger.Warn("no server can take a login", "name", l.Name, "player", l.Player, "decision", decided(decision))
-		return Route{Message: "login.none", Code: events.NoCandidate}
+		return Route{}, false
 	}
-	return d.seat(l, ranked[0], decision)
+	return d.seat(l, ranked[0], decision), true
 }
 
 func (d *Dispatcher) joinQuestion(l Login) question {

@@ -57,6 +57,7 @@ var placeholders = map[string][]string{
 	"failed":            {"code", "detail", "region", "server"},
 	"token":             {"code"},
 	"login":             {},
+	"login.waiting":     {"keep", "position"},
 	"status":            {"network"},
 	"length":            {"n"},
 	"length.unknown":    {},

@@ -26,6 +26,7 @@ type Timing struct {
 	Placement      time.Duration // from `consumed` to `completed`
 	MaxAge         time.Duration // in line; 0: for ever
 	LoginHold      time.Duration // how long a login with an unknown token is held
+	JoinHold       time.Duration // how long a login is held for a place, or a seat
 	MaxRetries     int           // attempts per dispatch
 }
 
@@ -50,6 +51,7 @@ func (t Timing) WithDefaults() Timing {
 	d(&t.Unheld, 5*time.Second)
 	d(&t.Placement, 30*time.Second)
 	d(&t.LoginHold, 5*time.Second)
+	d(&t.JoinHold, 15*time.Second)
 	if t.MaxRetries == 0 {
 		t.MaxRetries = 3
 	}
@@ -128,6 +130,9 @@ func planOpen(s Standing, t projections.Transfer, w watch) act {
 		return w.inTurn(t, holder, w.now.Sub(t.Seen.Last)-w.timing.Unheld,
 			Fail{Transfer: t.ID, Code: events.NotArrived, Detail: "the held login ended", In: openPhases})
 	}
+	if ofLogin(s, t) {
+		return planLogin(t, w)
+	}
 	if holder {
 		if w.overGrace(s, t) {
 			return do{Cancel{Transfer: t.ID, Code: events.GraceOver}}
@@ -151,18 +156,32 @@ func planOpen(s Standing, t projections.Transfer, w watch) act {
 	return w.inTurn(t, false, w.now.Sub(since)-w.timing.Grace, Cancel{Transfer: t.ID, Code: events.GraceOver})
 }
 
+// planLogin is what becomes of a transfer whose login looks for a place itself, once that login must
+// have ended: who is in line keeps the place for the time of grace.
+func planLogin(t projections.Transfer, w watch) act {
+	over := w.now.Sub(t.Seen.Requested) - w.timing.JoinHold - w.timing.Unheld
+	if t.Waitlisted {
+		return w.inTurn(t, false, over-w.timing.Grace, Cancel{Transfer: t.ID, Code: events.GraceOver})
+	}
+	return w.inTurn(t, false, over, Fail{Transfer: t.ID, Code: events.PlayerOffline, In: openPhases})
+}
+
 // overGrace tells that a player came back too late for the place, although nobody has swept
 // it meanwhile. How long the player was away is what the stored times of the close and the
 // open say; a request made since is another one.
 func (w watch) overGrace(s Standing, t projections.Transfer) bool {
-	return s.Session.Away > w.timing.Grace && t.Seen.Requested.Before(s.Session.OpenSeen)
+	back := s.Session.OpenSeen
+	if t.Request.Trigger == events.TriggerJoin {
+		back = s.Session.Before // the first session since is the one it was asked for
+	}
+	return t.Seen.Requested.Before(back) && s.Session.Away > w.timing.Grace
 }
 
 var openPhases = []projections.Phase{projections.Requested, projections.Waiting}
 
 func planPending(s Standing, t projections.Transfer, w watch) act {
 	age := w.now.Sub(t.Seen.Reserved)
-	holder := holds(s, w.self)
+	holder := holds(s, w.self) && !ofLogin(s, t)
 	if since, yes := w.reborn(t); yes {
 		return w.inTurn(t, holder, w.now.Sub(since), Expire{Token: t.Token, Reason: events.NewIncarnation})
 	}
@@ -181,6 +200,9 @@ func planPending(s Standing, t projections.Transfer, w watch) act {
 func planClaimed(s Standing, t projections.Transfer, w watch) act {
 	if r := w.reopenable(s, t); r != nil {
 		return enquire{reopen: r}
+	}
+	if t.Claim.From == "" {
+		return planMoved(s, t, w) // a login that came from nowhere was let in: nobody else knows what became of it
 	}
 	_, due := w.atDeadline(s, t, w.now.Sub(t.Seen.Reserved), Expire{}).(do)
 	if due && w.reported() {

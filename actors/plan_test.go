@@ -378,7 +378,7 @@ func TestTimingDefaults(t *testing.T) {
 	want := Timing{
 		TTL: time.Minute, TTLSlack: 5 * time.Second, ClaimReanimate: 5 * time.Second, Sweep: time.Second, ArrivalWindow: 2 * time.Second,
 		Stale: 3 * time.Second, AttemptTimeout: 1500 * time.Millisecond, MoveTimeout: 5 * time.Second, SentPause: 500 * time.Millisecond,
-		Cooldown: 2 * time.Second, Grace: time.Minute, Unheld: 5 * time.Second, Placement: 30 * time.Second, LoginHold: 5 * time.Second, MaxRetries: 3,
+		Cooldown: 2 * time.Second, Grace: time.Minute, Unheld: 5 * time.Second, Placement: 30 * time.Second, LoginHold: 5 * time.Second, JoinHold: 15 * time.Second, MaxRetries: 3,
 	}
 	if got != want {
 		t.Errorf("timing is %+v, want %+v", got, want)

@@ -9,6 +9,8 @@ type Routing struct {
 	Lobbies []events.HostID
 	// Sticky sends a returning player to the server of the last session, if it can take the player.
 	Sticky bool
+	// Queue lets a login wait for which there is no place, or no seat; false: it is turned away at once.
+	Queue bool
 }
 
 // routing is a Routing at work. It is not changed after it was made.

@@ -131,6 +131,9 @@ func PlayerRoutesKey(p PlayerID) string { return "player." + p.String() }
 // hash is what Keyring.Hide makes of it.
 func AddressRoutesKey(hash string) string { return "address." + hash }
 
+// HeldKey is where it stands in limits that a login of a player waits in line.
+func HeldKey(p PlayerID) string { return p.String() + ".held" }
+
 // BackendKey is the heartbeat key of a backend.
 func BackendKey(id HostID) string { return "backend." + string(id) }
 

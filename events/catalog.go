@@ -43,6 +43,7 @@ var Catalog = []Kind{
 	{"landfall.route.staged.v1", Routes, func() Fact { return new(RouteStaged) }},
 	{"landfall.route.used.v1", Routes, func() Fact { return new(RouteUsed) }},
 	{"landfall.route.listed.v1", Routes, func() Fact { return new(RoutesListed) }},
+	{"landfall.limit.held.v1", Limits, func() Fact { return new(LoginHeld) }},
 	{"landfall.audit.rejected.v1", Audit, func() Fact { return new(Rejected) }},
 	{"landfall.checkpoint.sealed.v1", Checkpoints, func() Fact { return new(Checkpoint) }},
 	{"landfall.fleet.backend.v1", Fleet, func() Fact { return new(BackendBeat) }},

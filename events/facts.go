@@ -299,6 +299,11 @@ type (
 		Name   string `msgpack:"name" json:"name"`
 		Server HostID `msgpack:"server" json:"server"` // the first one
 	}
+	// LoginHeld says that the player of a transfer in line came back to an edge, which has no seat for
+	// the player either. It stands as long as the place is kept.
+	LoginHeld struct {
+		Transfer TransferID `msgpack:"transfer" json:"transfer"`
+	}
 )
 
 // Facts of the bucket routes. All of them expire. A route leads a client that was told to dial
@@ -393,6 +398,7 @@ func (*PlayerSeen) fact()       {}
 func (*RouteStaged) fact()      {}
 func (*RouteUsed) fact()        {}
 func (*RoutesListed) fact()     {}
+func (*LoginHeld) fact()        {}
 func (*Rejected) fact()         {}
 func (*BackendBeat) fact()      {}
 func (*ProxyBeat) fact()        {}

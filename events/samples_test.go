@@ -166,6 +166,7 @@ func samples() []sample {
 		{"address", edge, AddressRoutesKey("00112233445566778899aabbccddeeff"), 7, "", &RoutesListed{Routes: []RouteEntry{
 			{Route: RouteName([16]byte{1}), Until: 1_796_083_200, Token: Token{Transfer: must(ParseID[TransferID](sampleTransfer)), Attempt: 2}, Hops: 2}, {Route: RouteName([16]byte{2}), Hops: 1},
 		}}},
+		{"waits", edge, samplePlayer + ".held", 0, "", &LoginHeld{Transfer: must(ParseID[TransferID](sampleTransfer))}},
 		{"join", edge, there, 107, "", &Requested{Trigger: TriggerJoin, Via: "play.example.net", Name: "Notch"}},
 		{"first", edge, "1", 0, "", &Checkpoint{Number: 1, From: 1, To: 10_000, Count: 10_000, Hash: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}},
 		{"second", edge, "2", 0, "", &Checkpoint{

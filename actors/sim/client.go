@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -16,6 +17,8 @@ type Client struct {
 	ID       events.PlayerID
 	Name     string
 	Protocol int
+	Host     string     // what it dials
+	Address  netip.Addr // where it comes from, as edges see it; the zero value is nowhere
 
 	net *Network
 

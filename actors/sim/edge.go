@@ -34,7 +34,7 @@ const redials = 3
 
 // login connects a client through this edge, or says why not.
 func (e *Edge) login(ctx context.Context, c *Client, token events.Token) error {
-	l := actors.Login{Player: c.ID, Name: c.Name, Protocol: c.Protocol, Token: token}
+	l := actors.Login{Player: c.ID, Name: c.Name, Protocol: c.Protocol, Token: token, Host: c.Host, Address: c.Address}
 	for range 1 + redials {
 		if e.isDead() {
 			return fmt.Errorf("edge %s is gone", e.id)

@@ -509,7 +509,7 @@ func TestNobodyWaitsWithoutALine(t *testing.T) {
 		c.down("b", 100, 8)
 		p := c.players[0]
 		p.Ask("")
-		c.ended(p, c.outcome(p, time.Second), projections.Failed, events.NoCandidate, messages.Text("failed.NO_CANDIDATE", nil))
+		c.ended(p, c.outcome(p, triedOn), projections.Failed, events.NoCandidate, messages.Text("failed.NO_CANDIDATE", nil))
 	})
 }
 

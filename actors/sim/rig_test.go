@@ -29,8 +29,9 @@ type rig struct {
 	timing    actors.Timing
 	line      actors.LineRules
 	byRule    *actors.Routing // nil: whoever comes back goes to the last server
-	pace      float64         // of every backend
-	quiet     bool            // nothing is logged
+	joins     actors.JoinTriggers
+	pace      float64 // of every backend
+	quiet     bool    // nothing is logged
 	accounts  actors.Accounts
 	clocks    clocks        // of the hosts
 	ear       *ear          // hears what the hosts log; nil: nobody does
@@ -180,6 +181,7 @@ func (r *rig) startDispatcherOn(conn string, id events.HostID, kind events.Sourc
 		r.t.Fatal(err)
 	}
 	d.SetPermissions(namesServers)
+	d.SetJoins(r.joins)
 	r.dispatchers[id] = start(r, d, client, d.Run)
 	if kind == events.SourceEdge {
 		r.net.AddEdge(id, d)

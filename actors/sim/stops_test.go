@@ -208,7 +208,7 @@ func TestPausedWithoutALine(t *testing.T) {
 		c.settle()
 		c.switches().pause(events.PauseServer, "b", true)
 		c.players[0].Ask("")
-		c.ended(c.players[0], c.outcome(c.players[0], 5*time.Second), projections.Failed, events.Paused, expand("failed.PAUSED"))
+		c.ended(c.players[0], c.outcome(c.players[0], triedOn), projections.Failed, events.Paused, expand("failed.PAUSED"))
 	})
 }
 

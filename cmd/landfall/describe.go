@@ -47,6 +47,8 @@ func describe(f events.Fact) string {
 		return fmt.Sprintf("led to %s: %s", f.Server, f.How)
 	case *events.RoutesListed:
 		return plural(len(f.Routes), "route")
+	case *events.LoginHeld:
+		return "came back, and waits in line for transfer " + f.Transfer.String()
 	case *events.Checkpoint:
 		return fmt.Sprintf("checkpoint %d seals %s, %d to %d: %.16s", f.Number, plural(f.Count, "fact"), f.From, f.To, f.Hash)
 	case *events.Rejected:
@@ -106,7 +108,10 @@ func describeTransfer(f events.TransferFact) string {
 	case *events.Reserved:
 		return fmt.Sprintf("token %d: %s %s at %s, for %s, promise %d", f.Attempt, f.Server, f.Region, describePosition(f.At), millis(f.TTLMs), f.Promise)
 	case *events.Claimed:
-		return fmt.Sprintf("token %d: %s moves the player%s", f.Attempt, f.Dispatcher, reason(" away from ", string(f.From)))
+		if f.From == "" {
+			return fmt.Sprintf("token %d: %s lets the player in", f.Attempt, f.Dispatcher)
+		}
+		return fmt.Sprintf("token %d: %s moves the player away from %s", f.Attempt, f.Dispatcher, f.From)
 	case *events.Transferred:
 		return fmt.Sprintf("token %d: move by %s %s", f.Attempt, f.How, f.Result)
 	case *events.Consumed:

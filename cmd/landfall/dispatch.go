@@ -35,6 +35,7 @@ func (h *host) dispatcher(st *streams.Store, id events.HostID, kind events.Sessi
 		d.SetPermissions(permissionsOf(now.permissions))
 		d.SetLimits(limitsOf(now.net))
 		d.SetEvents(eventsOf(now.net))
+		d.SetJoins(joinsOf(now.net))
 		d.SetRouting(routingOf(now.net))
 	})
 	return d, nil

@@ -111,11 +111,11 @@ func (f *front) refuse(a edge.Arrival, r actors.Route) edge.Decision {
 	if last := f.net.Edge.Fallback; f.hasFallback(a) {
 		return f.doors.to(last, f.net.Hosts[last].Advertise, string(r.Code))
 	}
-	return edge.Decision{Refuse: f.live.text(r.Message, nil), Code: string(r.Code)}
+	return edge.Decision{Refuse: f.live.text(r.Message, r.Args()), Code: string(r.Code)}
 }
 
 func loginOf(a edge.Arrival) actors.Login {
-	l := actors.Login{Player: a.Player, Name: a.Name, Protocol: int(a.Protocol)}
+	l := actors.Login{Player: a.Player, Name: a.Name, Protocol: int(a.Protocol), Host: a.Host, Address: a.Remote.Addr()}
 	if t, err := events.ParseToken(a.TokenLabel); err == nil {
 		l.Token = t // a label that is none is a host name like any other
 	}

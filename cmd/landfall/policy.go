@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/landfall/landfall/actors"
@@ -98,6 +99,15 @@ func eventsOf(n *network.Network) actors.EventTriggers {
 	return out
 }
 
+// joinsOf is which players network.yml moves when they join.
+func joinsOf(n *network.Network) actors.JoinTriggers {
+	out := actors.JoinTriggers{Enabled: n.Triggers.Join.Enabled, Regions: map[string]string{}}
+	for host, to := range n.Triggers.Join.Map {
+		out.Regions[strings.ToLower(host)] = to.Region
+	}
+	return out
+}
+
 // lineOf is how network.yml wants players to wait.
 func lineOf(n *network.Network) actors.LineRules {
 	l := n.Line
@@ -108,7 +118,7 @@ func lineOf(n *network.Network) actors.LineRules {
 
 // routingOf is where network.yml wants logins to go.
 func routingOf(n *network.Network) actors.Routing {
-	r := actors.Routing{Sticky: n.Routing.StickyReturn}
+	r := actors.Routing{Sticky: n.Routing.StickyReturn, Queue: n.LoadBalancer.OnNoCandidate == "queue"}
 	for _, id := range n.Routing.Lobbies {
 		r.Lobbies = append(r.Lobbies, events.HostID(id))
 	}

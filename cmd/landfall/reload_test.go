@@ -89,9 +89,10 @@ func TestReload(t *testing.T) {
 		{"requests", "routing: { crossServerBurst: 3 }\n", []string{`level=INFO msg="configuration adopted" keys=[routing.crossServerBurst]`}},
 		{"limits", "limits: { rtp: { cooldownSeconds: 60 }, join: { perDay: 3 } }\n", []string{`level=INFO msg="configuration adopted" keys="[limits.join limits.rtp.cooldownSeconds]"`}},
 		{"permissions", "permissions: p.yml\n", []string{`level=INFO msg="configuration adopted" keys=[permissions]`}},
-		{"not yet", "loadBalancer: { onNoCandidate: disconnect }\n", []string{
-			`level=WARN msg="this key needs a restart" key=loadBalancer.onNoCandidate`,
-			`level=WARN msg="this key is accepted, but not acted on in this version" key=loadBalancer.onNoCandidate`,
+		{"joins", "loadBalancer: { onNoCandidate: disconnect }\ntriggers: { join: { enabled: true } }\n", []string{`level=INFO msg="configuration adopted" keys="[loadBalancer.onNoCandidate triggers.join.enabled]"`}},
+		{"not yet", "  hub: { log: latest.log }\n", []string{
+			`level=WARN msg="this key needs a restart" key=hosts.hub`,
+			`level=WARN msg="this key is accepted, but not acted on in this version" key=hosts.hub.log`,
 			`level=INFO msg="configuration read again, there is nothing to adopt"`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -33,7 +33,7 @@ func (h *host) sidecar(st *streams.Store) (*actors.Backend, error) {
 	b, err := actors.NewBackend(actors.BackendConfig{
 		Identity: h.identity(events.SourceBackend, events.HostID(id)),
 		Log:      st, Bus: st, World: world, Logger: h.log,
-		Regions: regionsOf(h.net, id), Advertise: x.Advertise, Public: x.PublicAddress, Adapter: adapterOf(x), Version: buildInfo().Version,
+		Regions: regionsOf(h.net, id), Lobby: slices.Contains(h.net.Routing.Lobbies, id), Advertise: x.Advertise, Public: x.PublicAddress, Adapter: adapterOf(x), Version: buildInfo().Version,
 		Allowed: allowedAddresses(h.net), HeartbeatEvery: h.net.Heartbeat.IntervalMs.Duration(), Settings: h.pushable(),
 	})
 	if err != nil {

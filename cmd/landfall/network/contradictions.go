@@ -33,6 +33,7 @@ var rules = []func(*judge){
 	(*judge).checkLimits,
 	(*judge).checkCommand,
 	(*judge).checkLobbies,
+	(*judge).checkJoins,
 }
 
 func (j *judge) checkName() {
@@ -323,6 +324,14 @@ func (j *judge) checkLobbies() {
 	id, fixed := strings.CutPrefix(j.LoadBalancer.Policy, "fixed:")
 	if fixed && slices.Contains(j.Routing.Lobbies, id) {
 		j.fault(CodeContradiction, "loadBalancer.policy", "%s is among routing.lobbies, where no transfer leads; allowed: another server", id)
+	}
+}
+
+// checkJoins: only who leads a login can give it a place.
+func (j *judge) checkJoins() {
+	leads := func(h Host) bool { return h.IsEdge() && !h.IsRouter() }
+	if j.Triggers.Join.Enabled && !slices.ContainsFunc(slices.Collect(maps.Values(j.Hosts)), leads) {
+		j.fault(CodeContradiction, "triggers.join.enabled", "true, but no host has edges that dispatch, so nobody leads a login; allowed: false, or a host with edges")
 	}
 }
 

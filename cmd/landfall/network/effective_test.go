@@ -135,7 +135,7 @@ func TestDiff(t *testing.T) {
 		{"an edge more", small, strings.Replace(small, "{ listen:", "{ listen: \":1\" }, { listen:", 1),
 			[]string{"changed hosts.proxy-1.edges[0].listen: :25565 -> :1", "added hosts.proxy-1.edges[1]: <nil> -> <nil>"}},
 		{"names within names", "triggers: { join: { map: { play: {} } } }", "triggers: { join: { map: { play.a: {}, play: {} } } }",
-			[]string{"added triggers.join.map.play.a: <nil> -> <nil>"}},
+			[]string{"added triggers.join.map.play.a: <nil> -> <nil> live"}},
 		{"an address more", "", "edge: { backends: { a: \"10.0.0.5:1\" } }", []string{"added edge.backends.a: <nil> -> 10.0.0.5:1"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -18,13 +18,14 @@ loadBalancer:
   attemptTimeoutMs: 1000
   moveTimeoutMs: 4000
   cooldownMs: 0
+  onNoCandidate: disconnect
   terms:
     mspt: { weight: 2, normalize: { min: -1, max: 1.5 }, curve: { type: power, p: 3 } }
     late: { input: tps, weight: 0.25 }
     recentPicks: { shared: true, halfLifeSeconds: 3 }
   backends: { survival-1: { weight: 0.5 } }
 line: { enabled: false, maxSize: 7, graceSeconds: 0, notifySeconds: 6, drainPerSecond: 0.5, maxBypass: 0, maxAgeSeconds: 60 }
-triggers: { command: { enabled: false }, event: { enabled: true, map: { arena-end: { region: default } } } }
+triggers: { command: { enabled: false }, join: { enabled: true, map: { play.a: { region: default } } }, event: { enabled: true, map: { arena-end: { region: default } } } }
 routing: { prefer: local, regionCollision: refuse, crossServerPerSecond: 50, crossServerBurst: 1, stickyReturn: true }
 permissions: may.yml
 api: { tokenPerSecond: 0.5, tokenBurst: 2, addressPerSecond: 3, addressBurst: 4, streams: 5 }
@@ -65,9 +66,9 @@ func TestEveryLiveKeyIsTried(t *testing.T) {
 	}
 	for _, k := range keys {
 		found := !k.Live || k.Kind == Map
-		entry, _, inMap := strings.Cut(k.Path, "<id>") // one that is added is told as a whole
+		entry, _, inMap := strings.Cut(k.Path, ">") // one that is added is told as a whole
 		for key := range tried {
-			found = found || pathPattern(k.Path).MatchString(key) || inMap && pathPattern(entry+"<id>").MatchString(key)
+			found = found || pathPattern(k.Path).MatchString(key) || inMap && pathPattern(entry+">").MatchString(key)
 		}
 		if !found && !strings.Contains(k.Path, ".curve.") && !strings.Contains(k.Path, ".normalize.") && !strings.HasSuffix(k.Path, ".input") {
 			t.Errorf("%s is live and not in the test", k.Path)

@@ -228,9 +228,9 @@ func TestNotYetListsWhatTheFileChanges(t *testing.T) {
 	}
 	got := parse(t, small+`  hub: { log: latest.log }
 routing: { prefer: local, stickyReturn: false }
-loadBalancer: { policy: leastPlayers, onNoCandidate: disconnect, terms: { mspt: { weight: 3 } } }
+loadBalancer: { policy: leastPlayers, terms: { mspt: { weight: 3 } } }
 `).NotYet()
-	want := []string{"hosts.hub.log", "loadBalancer.onNoCandidate"}
+	want := []string{"hosts.hub.log"}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

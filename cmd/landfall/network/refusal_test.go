@@ -175,6 +175,8 @@ var bad = []struct{ name, text, code, want string }{
 		"UNKNOWN_HOST", `network.yml:11: routing.lobbies: "hub" is not under hosts; allowed: survival-1`},
 	{"lobby without a game server", small + "routing: { lobbies: [proxy-1] }\n",
 		"CONTRADICTION", "network.yml:11: routing.lobbies: proxy-1 is a proxy: players connect to it, and nobody can be sent there; allowed: survival-1"},
+	{"joins nobody leads", strings.Replace(small, "  proxy-1:\n", "  proxy-1:\n    mode: router\n", 1) + "routing: { dispatchMode: direct }\ntriggers: { join: { enabled: true } }\n",
+		"CONTRADICTION", "network.yml:13: triggers.join.enabled: true, but no host has edges that dispatch, so nobody leads a login; allowed: false, or a host with edges"},
 	{"fixed to a lobby", small + "routing: { lobbies: [survival-1] }\nloadBalancer: { policy: \"fixed:survival-1\" }\n",
 		"CONTRADICTION", "network.yml:12: loadBalancer.policy: survival-1 is among routing.lobbies, where no transfer leads; allowed: another server"},
 	{"tls wanted, none shown", strings.Replace(small, "nats://", "tls://", 1),
@@ -207,8 +209,6 @@ var bad = []struct{ name, text, code, want string }{
 		"NOT_IN_THIS_VERSION", "network.yml:2: store.replicas: three copies of an embedded store are not in this version; allowed: 1, or store.mode: external"},
 	{"not yet: creds", small + "  hub: { creds: hub.creds }\n",
 		"NOT_IN_THIS_VERSION", `network.yml:11: hosts.hub.creds: "hub.creds" is not in this version; allowed: "" (hosts log in with the network's secret)`},
-	{"not yet: join", small + "triggers: { join: { enabled: true } }\n",
-		"NOT_IN_THIS_VERSION", "network.yml:11: triggers.join.enabled: true is not in this version; allowed: false"},
 }
 
 // manyTerms are n more terms with a weight.

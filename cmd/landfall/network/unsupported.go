@@ -18,7 +18,6 @@ type feature struct {
 // refused would be missed badly: safety, or the whole purpose of the host. The file is refused.
 var refused = []feature{
 	{Key: "network.operatorKey", Remedy: `"" (facts are signed with the network's secret)`},
-	{Key: "triggers.join.enabled", Remedy: "false"},
 	{Key: "allocation.scenes", Remedy: `""`},
 	{Key: "telemetry.otlp", Remedy: `""`},
 	{Key: "hosts.<id>.creds", Remedy: `"" (hosts log in with the network's secret)`},
@@ -27,7 +26,6 @@ var refused = []feature{
 
 // later works without: accepted, checked, and told in the log (NotYet).
 var later = []feature{
-	{Key: "loadBalancer.onNoCandidate"},
 	{Key: "hosts.<id>.log"},
 }
 
