@@ -35,7 +35,7 @@ benchstat old new:
 golden:
     go test ./cmd/landfall/network -update
 
-# one parser, for a while: just fuzz ./events FuzzDecode
+# one parser, for a while: just fuzz ./events FuzzOpen 10m; all of them, ten seconds each: .ci/run fuzz
 fuzz package name time="60s":
     go test -run '^$' -fuzz '^{{name}}$' -fuzztime {{time}} {{package}}
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"testing"
+	"time"
 )
 
 // Whatever bytes stand in the log, Open gives a fact that is written to the same bytes, or
@@ -40,6 +41,36 @@ func FuzzOpen(f *testing.F) {
 		}
 		if _, err := json.Marshal(e.Fact); err != nil {
 			t.Fatalf("%T was read and has no JSON form: %v", e.Fact, err)
+		}
+	})
+}
+
+// Whatever comes as a request, an answer or news, OpenCall takes it or refuses it with one of two
+// codes, and takes nothing that does not verify.
+func FuzzOpenCall(f *testing.F) {
+	keys := corpusKeyring()
+	for i, b := range bodies() {
+		w := must(SealCall(keys, Call{ID: fixed[RequestID]("fuzz"), Source: Source{Kind: SourceBackend, ID: "b1", Incarnation: fixed[Incarnation]("fuzz")}, Deadline: time.Second}, time.Unix(1, 0).UTC(), "landfall.x", b))
+		f.Add(uint8(i), w.Header[HeaderSource], w.Header[HeaderTime], w.Header[HeaderDeadline], w.Header[HeaderContent], w.Header[HeaderCausation], w.Body, true)
+	}
+	f.Add(uint8(0), "/backend/b1/x", "yesterday", "-5", "text/plain", "x", []byte("{}"), true)
+	f.Fuzz(func(t *testing.T, which uint8, source, at, deadline, content, cause string, body []byte, sign bool) {
+		w := Wire{Header: Header{
+			HeaderSpec: "1.0", HeaderType: callType, HeaderID: fixed[RequestID]("fuzz").String(), HeaderSource: source, HeaderTime: at,
+			HeaderDeadline: deadline, HeaderContent: content, HeaderCausation: cause,
+		}, Body: body}
+		if sign {
+			w.Header[HeaderSig] = keys.Sign("landfall.x", w.Header, body)
+		}
+		all := bodies()
+		c, refusal := OpenCall(keys, "landfall.x", w, newLike(all[int(which)%len(all)]))
+		switch {
+		case refusal != nil && refusal.Code != AuthFailed && refusal.Code != BadRequest:
+			t.Fatalf("refused with %v", refusal)
+		case refusal == nil && !sign:
+			t.Fatal("nobody signed it")
+		case refusal == nil && (c.Deadline < 0 || c.Deadline > MaxDeadline || c.Source.String() != source):
+			t.Fatalf("accepted %+v of %q", c, source)
 		}
 	})
 }

@@ -56,16 +56,18 @@ type Config struct {
 	FirstFrameWait time.Duration // for the first bytes of a client that may be silent; 1.5 s. Not Minecraft
 	RedirectWait   time.Duration // for the end of the server's frame, before a redirect; 2 s
 
-	OpeningTimeout time.Duration // until Login Start is complete, from accept; 5 s
-	LegacyWait     time.Duration // for the bytes after a leading 0xFE; 300 ms
-	RouteTimeout   time.Duration // all Route calls and dials of one login; 20 s (clients wait 30 s)
-	DialTimeout    time.Duration // one dial; 2 s
-	AnswerTimeout  time.Duration // from the login passed on to the first byte of the answer; 8 s
-	HalfCloseGrace time.Duration // for one direction after the other ended; 5 s
+	FirstByteTimeout time.Duration // until the client says anything, from accept; 3 s, at most OpeningTimeout. Minecraft
+	OpeningTimeout   time.Duration // until Login Start is complete, from accept; 5 s
+	LegacyWait       time.Duration // for the bytes after a leading 0xFE; 300 ms
+	RouteTimeout     time.Duration // all Route calls and dials of one login; 20 s (clients wait 30 s)
+	DialTimeout      time.Duration // one dial; 2 s
+	AnswerTimeout    time.Duration // from the login passed on to the first byte of the answer; 8 s
+	HalfCloseGrace   time.Duration // for one direction after the other ended; 5 s
 
 	Redials      int // how often Route is asked again after a failed dial; 3
 	PendingPerIP int // connections not yet spliced, per IPv4 address or IPv6 /64; 64
 	Pending      int // connections not yet spliced, in all; 2048
+	PerSecond    int // new connections in a second, per IPv4 address or IPv6 /64, four seconds' worth at once; 50
 	Players      int // expected at once, checked against the file limit at start; 1000
 
 	Texts Texts
@@ -105,12 +107,12 @@ func (c Config) Validate() error {
 	default:
 		return fmt.Errorf("edge: identity %q is unknown; allowed are %s and %s", c.Identity, Online, Offline)
 	}
-	for _, d := range []time.Duration{c.FirstFrameWait, c.RedirectWait, c.OpeningTimeout, c.LegacyWait, c.RouteTimeout, c.DialTimeout, c.AnswerTimeout, c.HalfCloseGrace} {
+	for _, d := range []time.Duration{c.FirstByteTimeout, c.FirstFrameWait, c.RedirectWait, c.OpeningTimeout, c.LegacyWait, c.RouteTimeout, c.DialTimeout, c.AnswerTimeout, c.HalfCloseGrace} {
 		if d < 0 {
 			return fmt.Errorf("edge: a negative time-out (%v) is not allowed", d)
 		}
 	}
-	for _, n := range []int{c.Redials, c.PendingPerIP, c.Pending, c.Players} {
+	for _, n := range []int{c.Redials, c.PendingPerIP, c.Pending, c.PerSecond, c.Players} {
 		if n < 0 {
 			return fmt.Errorf("edge: a negative limit (%d) is not allowed", n)
 		}
@@ -140,6 +142,7 @@ func (c Config) withDefaults() Config {
 	c.RedirectWait = or(c.RedirectWait, 2*time.Second)
 	c.Domain = CleanHost(c.Domain)
 	c.OpeningTimeout = or(c.OpeningTimeout, 5*time.Second)
+	c.FirstByteTimeout = min(or(c.FirstByteTimeout, 3*time.Second), c.OpeningTimeout)
 	c.LegacyWait = or(c.LegacyWait, 300*time.Millisecond)
 	c.RouteTimeout = or(c.RouteTimeout, 20*time.Second)
 	c.DialTimeout = or(c.DialTimeout, 2*time.Second)
@@ -148,6 +151,7 @@ func (c Config) withDefaults() Config {
 	c.Redials = or(c.Redials, 3)
 	c.PendingPerIP = or(c.PendingPerIP, 64)
 	c.Pending = or(c.Pending, 2048)
+	c.PerSecond = or(c.PerSecond, 50)
 	c.Players = or(c.Players, 1000)
 	c.Texts = c.Texts.withDefaults()
 	return c

@@ -64,6 +64,9 @@ func (c *client) serve(ctx context.Context) {
 // greet reads up to Login Start, answering status requests itself. A greeting with
 // no start needs nothing more.
 func (c *client) greet(conn net.Conn, deadline time.Time) (greeting, error) {
+	if err := c.awaitFirst(conn); err != nil {
+		return greeting{}, err
+	}
 	if err := conn.SetDeadline(deadline); err != nil {
 		return greeting{}, err
 	}
@@ -73,6 +76,15 @@ func (c *client) greet(conn net.Conn, deadline time.Time) (greeting, error) {
 		}
 	}
 	return greet(conn, c.r, deadline, c.s.cfg.LegacyWait, c.s.status)
+}
+
+// awaitFirst waits for the first byte: every client, and every proxy, speaks at once.
+func (c *client) awaitFirst(conn net.Conn) error {
+	if err := conn.SetDeadline(time.Now().Add(c.s.cfg.FirstByteTimeout)); err != nil {
+		return err
+	}
+	_, err := c.r.Peek(1)
+	return err
 }
 
 // errCapped: the address behind a trusted proxy has too many open logins.

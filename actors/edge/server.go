@@ -46,9 +46,9 @@ type Counts struct {
 	Spliced int64 // players connected to a backend
 
 	Accepted  int64
-	Capped    int64 // closed at once by PendingPerIP or Pending
+	Capped    int64 // closed at once by PendingPerIP, Pending or PerSecond
 	Malformed int64 // closed for bytes no client sends
-	TimedOut  int64 // closed by OpeningTimeout
+	TimedOut  int64 // closed by FirstByteTimeout or OpeningTimeout
 	Pings     int64 // status answers of any kind
 	Refused   int64 // logins that ended with a text
 	Undialled int64 // dials that failed
@@ -75,7 +75,7 @@ func New(cfg Config) (*Server, error) {
 		cfg:  cfg,
 		log:  cfg.Log.With("edge", d.addr.String()),
 		door: d,
-		gate: newGate(cfg.PendingPerIP, cfg.Pending),
+		gate: newGate(cfg.PendingPerIP, cfg.Pending, cfg.PerSecond),
 		cuts: map[uint64]context.CancelCauseFunc{},
 		late: map[uint64]*relay{},
 	}
@@ -208,8 +208,8 @@ func (s *Server) admit(ctx context.Context, conn *net.TCPConn) {
 
 func (s *Server) refuseCapped(addr netip.Addr) {
 	if n := s.counts.capped.Add(1); n&(n-1) == 0 { // 1, 2, 4, 8, …: a flood must not fill the log
-		s.log.Warn("too many open logins, closing new ones; list a proxy in trustedProxies if they come through one",
-			"source", sourceOf(addr), "perSource", s.cfg.PendingPerIP, "total", s.cfg.Pending, "closedSoFar", n)
+		s.log.Warn("too many open or new logins, closing new ones; list a proxy in trustedProxies if they come through one",
+			"source", sourceOf(addr), "perSource", s.cfg.PendingPerIP, "perSecond", s.cfg.PerSecond, "total", s.cfg.Pending, "closedSoFar", n)
 	}
 }
 

@@ -213,3 +213,74 @@ func TestClosedServerIsNotRunning(t *testing.T) {
 	}
 	noGoroutineLeft(t)
 }
+
+// TestAFloodHindersNobodyElse: one source opens far more connections than it may, silent ones and
+// garbage; who comes from elsewhere meanwhile is let through to the backend.
+func TestAFloodHindersNobodyElse(t *testing.T) {
+	b := newBackend(t)
+	router := always(b.to())
+	s := run(t, Config{
+		Router: router, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")},
+		PendingPerIP: 8, Pending: 64, PerSecond: 10, OpeningTimeout: time.Hour, FirstByteTimeout: time.Hour,
+	})
+	header := AppendProxyV2(nil, ap("198.51.100.7:4000"), ap("203.0.113.5:25565"))
+	flood := func(say []byte) {
+		p := connect(t, s)
+		p.send(t, header, say)
+	}
+	for i := range 400 {
+		if i%2 == 0 {
+			flood(nil) // held open
+		} else {
+			flood([]byte("GET / HTTP/1.1\r\n\r\n"))
+		}
+	}
+	for _, from := range []string{"203.0.113.9:1", "203.0.113.10:1", "[2001:db8::1]:1"} {
+		p := connect(t, s)
+		p.send(t, AppendProxyV2(nil, ap(from), ap("203.0.113.5:25565")))
+		p.login(t, "a", intentLogin)
+		next(t, "opened", router.opened)
+	}
+	for end := time.Now().Add(patience); s.Counts().Capped < 400-4*10; runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatalf("counts %+v", s.Counts())
+		}
+	}
+	if c := s.Counts(); c.Pending > 8+3 {
+		t.Errorf("counts %+v", c)
+	}
+}
+
+// TestSilenceIsCutSooner: who says nothing at all is not waited for as long as who is slow.
+func TestSilenceIsCutSooner(t *testing.T) {
+	router, _ := holding()
+	s := run(t, Config{Router: router, FirstByteTimeout: 50 * time.Millisecond, OpeningTimeout: time.Hour})
+	silent, slow := connect(t, s), connect(t, s)
+	words := join(hello(767, "a", intentLogin), start("Bot0", offlineBot0[:]))
+	slow.send(t, words[:3])
+	silent.ended(t)
+	if c := s.Counts(); c.TimedOut != 1 {
+		t.Errorf("counts %+v", c)
+	}
+	slow.send(t, words[3:])
+	next(t, "arrival", router.arrivals)
+	silent.Close()
+	s.stop()
+}
+
+// TestWhoseHeaderIsBelieved: CIDRs of both families beside each other, also for peers whose IPv4
+// address a socket shows inside IPv6.
+func TestWhoseHeaderIsBelieved(t *testing.T) {
+	s := &Server{cfg: Config{TrustedProxies: []netip.Prefix{
+		netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8:1::/48"), netip.MustParsePrefix("192.0.2.7/32"), netip.MustParsePrefix("::1/128"),
+	}}}
+	for addr, want := range map[string]bool{
+		"10.200.0.1": true, "::ffff:10.200.0.1": true, "11.0.0.1": false, "192.0.2.7": true, "192.0.2.8": false,
+		"2001:db8:1::9": true, "2001:db8:2::9": false, "::1": true, "127.0.0.1": false, "fe80::1%eth0": false, "::ffff:11.0.0.1": false,
+	} {
+		peer, known := tcpAddrPort(net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(addr), 1)))
+		if got := known && s.trusts(peer.Addr()); got != want {
+			t.Errorf("%s is believed: %v, want %v", addr, got, want)
+		}
+	}
+}

@@ -170,7 +170,7 @@ func TestManyPlayersAtOnce(t *testing.T) {
 	const players = 200
 	b := newBackend(t)
 	router := always(b.to())
-	s := run(t, Config{Router: router, PendingPerIP: players})
+	s := run(t, Config{Router: router, PendingPerIP: players, PerSecond: players})
 	var echo, all sync.WaitGroup
 	echo.Go(func() {
 		for range players {

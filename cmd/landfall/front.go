@@ -184,12 +184,16 @@ func (f *front) status(counts func(*projections.Backend) bool) edge.Status {
 
 // listen opens the edges of this process: their ports are taken, nobody is let in yet.
 func (h *host) listen(f *front) (servers []*edge.Server, err error) {
+	limits := h.net.Edge.Limits
 	trusted, err := prefixes(h.net.Edge.TrustedProxies)
 	if err != nil {
 		return nil, err
 	}
 	for _, l := range h.self.Proxy.Edges {
-		for _, cfg := range h.edgesOf(f, l, edge.Config{Log: h.log, TrustedProxies: trusted, Game: edge.Game(l.Game)}) {
+		for _, cfg := range h.edgesOf(f, l, edge.Config{
+			Log: h.log, TrustedProxies: trusted, Game: edge.Game(l.Game),
+			Pending: limits.Opening, PendingPerIP: limits.OpeningPerSource, PerSecond: limits.NewPerSecond,
+		}) {
 			s, err := edge.New(cfg)
 			if err != nil {
 				closeAll(servers)

@@ -21,11 +21,18 @@ import (
 
 const (
 	readyTimeout = 60 * time.Second
-	maxPayload   = 1 << 20
+	maxPayload   = 256 << 10 // a fact has 32 KiB at most, the filters of a tail 64
 	memoryBytes  = 1 << 30
 	minBytes     = 1 << 30
 	lazySync     = 2 * time.Minute
-	holderID     = "holder"
+
+	// A host has two connections with some dozens of subscriptions, and says who it is at once. The
+	// bounds leave room for a thousand hosts and keep a stranger, or a host gone wild, from taking
+	// the memory and the files of all.
+	maxConnections   = 8192
+	maxSubscriptions = 1024 // of one connection
+	loginSeconds     = 2    // from accept to a login
+	holderID         = "holder"
 )
 
 // User is a login that the carrier accepts.
@@ -235,6 +242,9 @@ func baseOptions(dir string, maxBytes int64, d streams.Durability) *server.Optio
 		SyncInterval:           lazySync,
 		DisableJetStreamBanner: true,
 		MaxControlLine:         4096,
+		MaxConn:                maxConnections,
+		MaxSubs:                maxSubscriptions,
+		AuthTimeout:            loginSeconds,
 		PingInterval:           20 * time.Second,
 		MaxPingsOut:            2,
 		WriteDeadline:          10 * time.Second,

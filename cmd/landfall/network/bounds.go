@@ -133,6 +133,9 @@ var keys = []Key{
 	{Path: "edge.identity", Kind: Choice, Choices: []string{"online", "offline"}, Default: "online", Doc: "whether the backends check accounts; players of a backend of the other mode ask for nothing"},
 	{Path: "edge.trustedProxies", Kind: CIDRs, Default: "[]", Doc: "whose PROXY headers are believed"},
 	{Path: "edge.fallback", Kind: ID, Default: `""`, Doc: "backend for players whom nobody else accepts"},
+	{Path: "edge.limits.opening", Kind: Int, Min: 16, Max: 1_000_000, Default: "2048", Unit: "connections", Doc: "connections to an edge that have not logged in yet; more are closed at once"},
+	{Path: "edge.limits.openingPerSource", Kind: Int, Min: 1, Max: 1_000_000, Default: "64", Unit: "connections", Doc: "those of one address (IPv6: one /64)"},
+	{Path: "edge.limits.newPerSecond", Kind: Int, Min: 1, Max: 1_000_000, Default: "50", Unit: "per s", Doc: "new connections of one address (IPv6: one /64), four seconds' worth at once"},
 	{Path: "edge.backends", Kind: Map, Default: "{}", Doc: "overrides by backend"},
 	{Path: "edge.backends.<id>", Kind: Address, Doc: "dialled instead of the backend's advertised address"},
 

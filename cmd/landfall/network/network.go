@@ -114,8 +114,7 @@ func (s *schema) document(file string, data []byte) (*ast.MappingNode, *Error) {
 		return nil, syntaxError(file, err)
 	}
 	if len(parsed.Docs) > 1 {
-		line := parsed.Docs[1].GetToken().Position.Line
-		return nil, &Error{File: file, Line: line, Code: CodeSyntax, Msg: "a second document begins; allowed: one"}
+		return nil, &Error{File: file, Line: beginning(parsed.Docs[1]), Code: CodeSyntax, Msg: "a second document begins; allowed: one"}
 	}
 	if len(parsed.Docs) == 0 || parsed.Docs[0].Body == nil {
 		return emptyMap(), nil
@@ -125,6 +124,17 @@ func (s *schema) document(file string, data []byte) (*ast.MappingNode, *Error) {
 		return nil, &Error{File: file, Line: 1, Code: CodeSyntax, Msg: "the file is not a map of keys; allowed: " + s.keysAllowed()}
 	}
 	return top, nil
+}
+
+// beginning is the line on which a document begins; 1 when it has nothing that tells.
+func beginning(d *ast.DocumentNode) int {
+	switch {
+	case d.Start != nil:
+		return d.Start.Position.Line
+	case d.Body != nil:
+		return d.Body.GetToken().Position.Line
+	}
+	return 1
 }
 
 // syntaxError makes one line of what the YAML library says over several.

@@ -16,7 +16,7 @@ var bad = []struct{ name, text, code, want string }{
 	{"not a map", "- a\n",
 		"CONFIG_SYNTAX", "network.yml:1: the file is not a map of keys; allowed: network, store, heartbeat, reservation, loadBalancer, line, triggers, routing, permissions, limits, allocation, edge, api, security, telemetry, messages, hosts"},
 	{"two documents", "network: {}\n---\nnetwork: {}\n",
-		"CONFIG_SYNTAX", "network.yml:3: a second document begins; allowed: one"},
+		"CONFIG_SYNTAX", "network.yml:2: a second document begins; allowed: one"},
 	{"unknown top key", small + "netwrk: {}\n",
 		"UNKNOWN_KEY", "network.yml:11: netwrk: unknown key, did you mean \"network\"?; allowed: network, store, heartbeat, reservation, loadBalancer, line, triggers, routing, permissions, limits, allocation, edge, api, security, telemetry, messages, hosts"},
 	{"unknown inner key", small + "heartbeat:\n  interval: 3\n",

@@ -173,6 +173,7 @@ type (
 		Identity       string            `yaml:"identity"`
 		TrustedProxies []string          `yaml:"trustedProxies"`
 		Fallback       string            `yaml:"fallback"`
+		Limits         DoorLimits        `yaml:"limits"`
 		Backends       map[string]string `yaml:"backends"`
 	}
 
@@ -184,6 +185,13 @@ type (
 		AddressBurst     int     `yaml:"addressBurst"`
 		Streams          int     `yaml:"streams"`
 		Connections      int     `yaml:"connections"`
+	}
+
+	// DoorLimits bound what strangers can keep an edge busy with: connections that have not logged in yet.
+	DoorLimits struct {
+		Opening          int `yaml:"opening"`
+		OpeningPerSource int `yaml:"openingPerSource"`
+		NewPerSecond     int `yaml:"newPerSecond"`
 	}
 
 	Security struct {
