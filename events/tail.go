@@ -1,5 +1,7 @@
 package events
 
+import "time"
+
 // TailStart says where a tail begins.
 type TailStart struct {
 	// Mode: all history, the newest record of each key, what is still alive, or after a
@@ -65,8 +67,10 @@ type LiveFollower interface {
 
 // StreamState is what a tail knows of its stream.
 type StreamState struct {
+	Network     string // whose it is, as far as that is known
 	Incarnation string
 	First       uint64
 	Last        uint64
-	Clock       int64 // the stream's clock in Unix nanoseconds when it was asked
+	Clock       int64         // the stream's clock in Unix nanoseconds when it was asked
+	Keeps       time.Duration // how long it keeps a message; 0: for ever
 }

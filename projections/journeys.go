@@ -15,8 +15,8 @@ type Journeys struct {
 	players map[events.PlayerID]*journey
 	byID    map[events.TransferID]events.PlayerID
 	active  map[events.PlayerID]*journey
-	line    *Line
-	forgot  bool // Forget has dropped somebody
+	line    *Line // nil: nobody asks for positions
+	forgot  bool  // Forget has dropped somebody
 
 	settled   map[events.PlayerID]uint64 // guards of players of whom nothing else is held
 	settledAt time.Time
@@ -86,7 +86,7 @@ func (j *Journeys) fold(p *journey, player events.PlayerID, transfer events.Tran
 		p.current = Begin(e, player, req, seen)
 		j.byID[transfer] = player
 		j.active[player] = p
-		j.line.follow(Transfer{}, p.current, seen)
+		j.inLine(Transfer{}, p.current, seen)
 		for range p.takeStrays(transfer) {
 			j.stray(p, transfer, e.Seq)
 		}
@@ -99,7 +99,7 @@ func (j *Journeys) fold(p *journey, player events.PlayerID, transfer events.Tran
 	before := p.current
 	next, refusal := p.current.Apply(e.Seq, fact, seen)
 	j.set(p, next)
-	j.line.follow(before, next, seen)
+	j.inLine(before, next, seen)
 	return refusal
 }
 
@@ -110,13 +110,19 @@ func (j *Journeys) stray(p *journey, transfer events.TransferID, seq uint64) {
 		before := p.current
 		next := before.counted(seq)
 		j.set(p, next)
-		j.line.follow(before, next, before.Seen.Last)
+		j.inLine(before, next, before.Seen.Last)
 	case p.ended(transfer):
 	default:
 		if p.strays == nil {
 			p.strays = map[events.TransferID]int{}
 		}
 		p.strays[transfer]++
+	}
+}
+
+func (j *Journeys) inLine(before, after Transfer, seen time.Time) {
+	if j.line != nil {
+		j.line.follow(before, after, seen)
 	}
 }
 

@@ -111,10 +111,12 @@ func (s *Store) Info(ctx context.Context, b events.Bucket) (events.StreamState, 
 
 func stateOf(info *jetstream.StreamInfo) events.StreamState {
 	return events.StreamState{
+		Network:     info.Config.Metadata[metaNetwork],
 		Incarnation: info.Config.Metadata[metaIncarnation],
 		First:       info.State.FirstSeq,
 		Last:        info.State.LastSeq,
 		Clock:       info.TimeStamp.UnixNano(),
+		Keeps:       info.Config.MaxAge,
 	}
 }
 

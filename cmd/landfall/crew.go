@@ -12,6 +12,7 @@ import (
 	"github.com/landfall/landfall/actors/edge"
 	"github.com/landfall/landfall/cmd/landfall/network"
 	"github.com/landfall/landfall/events"
+	"github.com/landfall/landfall/projections/archive"
 )
 
 const (
@@ -66,6 +67,7 @@ type crew struct {
 	router     *actors.Router     // leads the edges in place of a dispatcher; nil: none here
 	sealer     *actors.Sealer     // beside a dispatcher
 	backend    *actors.Backend    // nil: none here
+	keepers    []*archive.Keeper
 }
 
 // run serves until ctx ends or a part fails, and then ends all in order. It closes the store.
@@ -134,6 +136,12 @@ func (c *crew) man(ctx context.Context, fronts, core *gang) error {
 	}
 	if err := c.makeBackend(ctx); err != nil {
 		return err
+	}
+	if err := c.makeKeepers(ctx); err != nil {
+		return err
+	}
+	for _, k := range c.keepers {
+		core.start(k.Run)
 	}
 	if c.backend != nil {
 		core.start(c.backend.Run)

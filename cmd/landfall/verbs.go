@@ -18,6 +18,7 @@ func verbs() []func() *cobra.Command {
 		newKill,
 		newPause,
 		newUp,
+		newQuery,
 		newReplay,
 		newState,
 		newTail,

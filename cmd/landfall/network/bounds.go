@@ -171,6 +171,7 @@ var keys = []Key{
 	{Path: "hosts.<id>.rcon.address", Kind: Address, Required: true, Doc: "the game server's RCON; loopback only"},
 	{Path: "hosts.<id>.rcon.passwordFile", Kind: Path, Required: true, Doc: "file with its password"},
 	{Path: "hosts.<id>.log", Kind: Path, Default: `""`, Doc: "the game server's latest.log, if readable here"},
+	{Path: "hosts.<id>.archive", Kind: Path, Default: `""`, Doc: "directory of the archive that this host keeps for landfall query, see [archive](archive.md); empty: none"},
 	{Path: "hosts.<id>.relay.listen", Kind: Listen, Default: `""`, Doc: "where Velocity or BungeeCord dials us; empty: no relay"},
 	{Path: "hosts.<id>.relay.backend", Kind: Address, Default: `""`, Sample: true, Doc: "the game server behind the relay"},
 	{Path: "hosts.<id>.relay.proxy", Kind: Choice, Choices: []string{"auto", "velocity", "bungeecord"}, Default: "auto", Doc: "kind of the proxy in front"},

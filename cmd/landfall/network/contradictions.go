@@ -119,6 +119,7 @@ func (j *judge) checkHosts() {
 			j.fault(CodeRequired, "edge.domain", "is missing, but %s listens for players; allowed: %s", id, forms[Domain].allowed)
 		}
 		j.checkMode(key, h)
+		j.checkArchive(id, h)
 		j.checkEdges(key, h)
 		j.checkGame(key, h)
 		j.checkBackend(key, h)
@@ -135,6 +136,18 @@ func (j *judge) checkMode(key string, h Host) {
 		j.fault(CodeContradiction, key+".mode", "router, but the host is a backend too; allowed: participant, or another id for the edges")
 	case h.IsAPI():
 		j.fault(CodeContradiction, key+".api", "the host is a router, which knows only tokens; allowed: \"\", or another id for the API")
+	}
+}
+
+// checkArchive: an archive is folded from the log, which a backend may not read, and outlives what it is made from.
+func (j *judge) checkArchive(id string, h Host) {
+	dispatches := h.IsEdge() || h.IsRelay() || j.Direct()
+	switch {
+	case h.Archive == "":
+	case j.Store.Storage == "memory":
+		j.fault(CodeContradiction, "hosts."+id+".archive", "%q is made from the log, while store.storage memory forgets it at each start; allowed: \"\", or storage: file", h.Archive)
+	case h.IsBackend() && !dispatches && j.Store.Carrier != id:
+		j.fault(CodeContradiction, "hosts."+id+".archive", "%q, but a backend may not read the log; allowed: \"\" here, and the archive on an edge, on the store's carrier, or on a host of its own (an id with nothing else)", h.Archive)
 	}
 }
 

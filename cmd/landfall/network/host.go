@@ -16,6 +16,7 @@ type (
 		RewriteTransferIntent bool              `yaml:"rewriteTransferIntent"`
 		RCON                  *RCON             `yaml:"rcon"` // nil: no stock server behind this host
 		Log                   string            `yaml:"log"`
+		Archive               string            `yaml:"archive"`
 		Relay                 Relay             `yaml:"relay"`
 		Regions               map[string]Region `yaml:"regions"`
 	}

@@ -1,0 +1,12 @@
+CREATE UNIQUE INDEX IF NOT EXISTS transfers_id ON transfers (id);
+CREATE INDEX IF NOT EXISTS transfers_player ON transfers (player, place);
+CREATE INDEX IF NOT EXISTS transfers_name ON transfers (name COLLATE NOCASE, place);
+CREATE INDEX IF NOT EXISTS transfers_end ON transfers (phase, code, place);
+CREATE INDEX IF NOT EXISTS transfers_server ON transfers (server, region, place);
+CREATE INDEX IF NOT EXISTS transfers_requested ON transfers (requested_at);
+CREATE INDEX IF NOT EXISTS attempts_server ON attempts (server, region, outcome, reserved_at);
+CREATE INDEX IF NOT EXISTS attempts_arrived ON attempts (arrived_at) WHERE arrived_at IS NOT NULL;
+CREATE INDEX IF NOT EXISTS decisions_place ON decisions (place);
+CREATE INDEX IF NOT EXISTS decisions_at ON decisions (at);
+CREATE INDEX IF NOT EXISTS refusals_code ON refusals (code, at);
+CREATE INDEX IF NOT EXISTS refusals_source ON refusals (source, at);
