@@ -50,6 +50,13 @@ func TestMoveAnswers(t *testing.T) {
 		{"nobody knows", func(s *site, _ *events.MoveAsk) { s.ground.send = sendFails(ErrUnknown) }, events.NotKnown, 1},
 		{"another error: nobody knows", func(s *site, _ *events.MoveAsk) { s.ground.send = sendFails(errors.New("broken pipe")) }, events.NotKnown, 1},
 		{"a local move", func(_ *site, q *events.MoveAsk) { q.How, q.Address = events.HowLocal, "" }, events.Sent, 0},
+		{"a redirect, which the front carries out", func(_ *site, q *events.MoveAsk) { q.How, q.Address = events.HowRedirect, "" }, events.Sent, 0},
+		{"a redirect for an older claim", func(s *site, q *events.MoveAsk) {
+			q.How, q.Address = events.HowRedirect, ""
+			s.state = func(events.StateAsk) events.StateAnswer {
+				return events.StateAnswer{Code: events.OK, Token: tokenOne, Claim: 6}
+			}
+		}, events.TooOld, 0},
 		{"a query for a claim never seen", func(_ *site, q *events.MoveAsk) { q.Query = true }, events.NotSent, 0},
 	}
 	for _, row := range rows {

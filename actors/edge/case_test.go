@@ -33,7 +33,7 @@ func TestCase119_AcceptsAndStalls(t *testing.T) {
 				}
 				return answers.to()
 			})
-			s := run(t, Config{Router: router, AnswerTimeout: 50 * time.Millisecond})
+			s := run(t, Config{Router: router, AnswerTimeout: 300 * time.Millisecond})
 			p := connect(t, s)
 			sent := p.login(t, "a", intentTransfer)
 			far := stalls.accept()

@@ -1,10 +1,13 @@
 package edge
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/netip"
 	"strings"
 	"sync"
@@ -501,4 +504,79 @@ func TestManyRedirects(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// TestCompatibilityMatrix: clients and proxies of before and after, and servers without any proxy, side by side. A marker is
+// sent where one was announced, and nowhere else; everybody gets in.
+func TestCompatibilityMatrix(t *testing.T) {
+	const (
+		ours  = "a proxy that announces"
+		older = "a proxy that redirects without a word"
+		plain = "a server without a proxy"
+	)
+	for _, row := range []struct {
+		at      string
+		knows   bool // the client knows markers
+		redials bool // after a redirect that it got there
+		server  string
+		marker  bool // sent by the client
+	}{
+		{ours, true, true, "b", true},
+		{ours, false, true, "a", false}, // led by who it is, or from where: here by neither
+		{ours, true, false, "a", false},
+		{ours, false, false, "a", false},
+		{older, true, true, "plain", false},
+		{older, false, true, "plain", false},
+		{plain, true, false, "plain", false},
+		{plain, false, false, "plain", false},
+	} {
+		t.Run(fmt.Sprintf("%s, client knows markers: %t, after a redirect: %t", row.at, row.knows, row.redials), func(t *testing.T) {
+			a, b, alone := newBackend(t), newBackend(t), newBackend(t)
+			r := traces(byMarker(anID, a, b))
+			s := runLate(t, VintageStory, r)
+			at, name := s.Addr().String(), marker.Announce("b", anID)
+			if row.at != ours {
+				at, name = alone.listener.Addr().String(), "b"
+			}
+			const dialled = "play.example.net:42420"
+			memory := &marker.Memory{}
+			if row.redials && row.knows {
+				if shown := memory.Redirected(name, dialled, time.Now()); shown != "b" {
+					t.Errorf("shown as %q", shown)
+				}
+			}
+			first := memory.First(marker.Join, dialled, time.Now())
+			if (first != nil) != row.marker {
+				t.Fatalf("the client sends % x", first)
+			}
+			conn, err := net.Dial("tcp", at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if _, err := conn.Write(append(first, tokenQuery...)); err != nil {
+				t.Fatal(err)
+			}
+			far := map[string]*backend{"a": a, "b": b, "plain": alone}[row.server].accept()
+			far.got(t, tokenQuery)
+		})
+	}
+}
+
+// BenchmarkFirstBytes is what leading one connection costs: the marker, the first frame and what to ask for.
+func BenchmarkFirstBytes(b *testing.B) {
+	first := append(marker.Append(nil, anID), alice...)
+	near, far := net.Pipe()
+	defer near.Close()
+	defer far.Close()
+	src := bytes.NewReader(first)
+	in := bufio.NewReaderSize(src, 4096)
+	for b.Loop() {
+		src.Reset(first)
+		in.Reset(src)
+		var p prelude
+		if err := p.open(near, in, VintageStory, time.Second, time.Second); err != nil || p.marker != anID || p.first.UID != "uid-123" {
+			b.Fatal(err, p)
+		}
+	}
 }
