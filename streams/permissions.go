@@ -18,6 +18,7 @@ const (
 	RoleDispatcher Role = "dispatcher" // appends facts, reads everything
 	RoleAuditor    Role = "auditor"    // reads everything, writes nothing
 	RoleOperator   Role = "operator"   // everything in the store; the carrier itself and its CLI
+	RoleProgram    Role = "program"    // asks the micro service, with a token of the API; sees and writes nothing else
 )
 
 // Permissions are the subjects a login may use. What is not listed is refused.
@@ -66,12 +67,17 @@ func PermissionsOf(role Role, id events.HostID) Permissions {
 	case RoleDispatcher:
 		return dispatcherPermissions(id, inbox)
 	case RoleAuditor:
-		return Permissions{Publish: readAPI, Subscribe: []string{inbox, "landfall.>"}}
+		return Permissions{Publish: readAPI, Subscribe: append([]string{inbox}, auditedSubjects...)}
+	case RoleProgram:
+		return Permissions{Publish: []string{ProgramsPrefix + ">", "$SRV.>"}, Subscribe: []string{inbox}}
 	case RoleOperator:
 		return Permissions{Publish: []string{"$KV.>", "$JS.ACK.>", "$JS.API.>", ServersSubject, "landfall.>", "_INBOX.>"}, Subscribe: []string{inbox, "landfall.>", "$SRV.>"}, AnswerFor: answerFor}
 	}
 	return Permissions{}
 }
+
+// auditedSubjects is what one who reads may listen to: not to programs, whose requests carry tokens.
+var auditedSubjects = []string{"landfall.backend.>", "landfall.dispatcher.>", "landfall.ask.>", "landfall.news.>", "landfall.trigger.>", "landfall.store.>"}
 
 // dispatcherPermissions: a host may run a dispatcher and a backend under one id and one
 // login (direct mode), so it also has what a backend of that id has.
@@ -94,6 +100,8 @@ func dispatcherPermissions(id events.HostID, inbox string) Permissions {
 			events.AskOf("*", "*"),
 			events.NewsOf("*", "*"),
 			events.TriggerOf("*"),
+			ProgramsPrefix + ">",
+			"$SRV.>",
 		},
 		AnswerFor: answerFor,
 	}

@@ -18,7 +18,7 @@ import (
 func roleServer(t *testing.T) *embedded.Server {
 	t.Helper()
 	c := testConfig(t)
-	c.Users = []embedded.User{login(streams.RoleBackend, "b1"), login(streams.RoleBackend, "b2"), login(streams.RoleDispatcher, "d1"), login(streams.RoleAuditor, "a1"), login(streams.RoleOperator, "o1")}
+	c.Users = []embedded.User{login(streams.RoleBackend, "b1"), login(streams.RoleBackend, "b2"), login(streams.RoleDispatcher, "d1"), login(streams.RoleAuditor, "a1"), login(streams.RoleOperator, "o1"), login(streams.RoleProgram, "p1")}
 	srv := openServer(t, c)
 	ensured(t, srv.Connection())
 	return srv
@@ -41,12 +41,12 @@ func as(srv *embedded.Server, role streams.Role, id events.HostID) streams.Confi
 // TestPermissionWalk: every role against every kind of subject. Letters: who may.
 func TestPermissionWalk(t *testing.T) {
 	srv := roleServer(t)
-	const backend, dispatcher, auditor, operator = "b", "d", "a", "o"
+	const backend, dispatcher, auditor, operator, program = "b", "d", "a", "o", "p"
 	hosts := []struct {
 		letter string
 		role   streams.Role
 		id     events.HostID
-	}{{backend, streams.RoleBackend, "b1"}, {dispatcher, streams.RoleDispatcher, "d1"}, {auditor, streams.RoleAuditor, "a1"}, {operator, streams.RoleOperator, "o1"}}
+	}{{backend, streams.RoleBackend, "b1"}, {dispatcher, streams.RoleDispatcher, "d1"}, {auditor, streams.RoleAuditor, "a1"}, {operator, streams.RoleOperator, "o1"}, {program, streams.RoleProgram, "p1"}}
 	publish := map[string]string{
 		"$KV.transfers.p.t":                        "do",
 		"$KV.sessions.p":                           "do",
@@ -69,6 +69,8 @@ func TestPermissionWalk(t *testing.T) {
 		"landfall.dispatcher.d2.holds":             "do",
 		"landfall.trigger.arena-end":               "do",
 		"landfall.anything":                        "o",
+		"landfall.api.fleet.get":                   "po",
+		"$SRV.PING":                                "p",
 		"landfall.store.durable":                   "do",
 		"_INBOX.dispatcher.d1.x":                   "o",
 		"_INBOX.backend.b2.x":                      "o",
@@ -100,6 +102,9 @@ func TestPermissionWalk(t *testing.T) {
 		"landfall.dispatcher.d1.holds":     "dao",
 		"landfall.dispatcher.d2.holds":     "ao",
 		"landfall.trigger.*":               "dao",
+		"landfall.api.>":                   "do", // requests of programs carry their tokens
+		"landfall.>":                       "o",
+		"$SRV.>":                           "do",
 		"_INBOX.backend.b1.>":              "b",
 		"_INBOX.backend.b2.>":              "",
 		"_INBOX.dispatcher.d1.>":           "d",

@@ -53,3 +53,20 @@ func TestTheCommandsOfTheDocumentation(t *testing.T) {
 		t.Error("somebody is gone")
 	}
 }
+
+// Every operation that can be called by name stands in the reference of subjects, with its scope.
+func TestTheSubjectsOfTheDocumentation(t *testing.T) {
+	page, err := os.ReadFile("../../docs/api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ops := newService(t).Operations()
+	for _, op := range ops {
+		if row := "| `landfall.api." + op.Name + "` | `" + string(op.Scope) + "` |"; !strings.Contains(string(page), row) {
+			t.Errorf("docs/api.md has no row %s", row)
+		}
+	}
+	if n := strings.Count(string(page), "| `landfall.api."); n != len(ops) {
+		t.Errorf("docs/api.md has %d rows of subjects, there are %d", n, len(ops))
+	}
+}

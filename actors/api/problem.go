@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"errors"
 	"math"
 	"net/http"
@@ -69,6 +70,15 @@ var statusOf = map[events.Code]int{
 	events.LogFull:       http.StatusServiceUnavailable,
 	events.LineFull:      http.StatusServiceUnavailable,
 	events.KeyReused:     http.StatusUnprocessableEntity,
+}
+
+// JSON is the problem as it travels.
+func (p *Problem) JSON() []byte {
+	raw, err := json.Marshal(p)
+	if err != nil {
+		panic("api: write a problem: " + err.Error()) // plain values
+	}
+	return raw
 }
 
 // StatusOf is the HTTP status of a refusal.

@@ -48,6 +48,9 @@ Exit status: 0 printed, 1 the file or the secret cannot be used.`,
 // loginsOf are those of all hosts of the file, by their roles, and those of the verbs.
 func loginsOf(n *network.Network, secret []byte) []embedded.User {
 	users := []embedded.User{readerLogin(secret), operatorLogin(secret)}
+	if n.HasAPI() {
+		users = append(users, programLogin(secret))
+	}
 	for id, x := range n.Hosts {
 		role := roleOf(n, x)
 		name, password := streams.Login(secret, role, events.HostID(id))

@@ -131,7 +131,7 @@ func (c *crew) man(ctx context.Context, fronts, core *gang) error {
 	if err := c.makeRouter(ctx); err != nil {
 		return err
 	}
-	if err := c.joinPrograms(ctx); err != nil {
+	if err := c.joinPrograms(ctx, fronts); err != nil {
 		return err
 	}
 	if err := c.makeBackend(ctx); err != nil {

@@ -74,8 +74,8 @@ func (p *programs) close() {
 	}
 }
 
-// joinPrograms hands the API over to the dispatcher of this process.
-func (c *crew) joinPrograms(ctx context.Context) error {
+// joinPrograms hands the API over to the dispatcher of this process, and serves it over NATS too.
+func (c *crew) joinPrograms(ctx context.Context, fronts *gang) error {
 	if c.api == nil {
 		return nil
 	}
@@ -92,6 +92,7 @@ func (c *crew) joinPrograms(ctx context.Context) error {
 		Dispatcher: c.dispatcher, Source: logSource{st}, NoTransfers: !c.host.net.Triggers.API.Enabled,
 		Operator: &actors.Operator{Identity: c.host.identity(events.SourceOperator, id), Log: control},
 	})
+	fronts.start(func(ctx context.Context) error { return c.api.serveNATS(ctx, st, id) })
 	return nil
 }
 

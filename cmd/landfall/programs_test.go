@@ -20,6 +20,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	natsgo "github.com/nats-io/nats.go"
 )
 
 // apiNetwork is a carrier that is a proxy, and a host that only serves the API.
@@ -60,8 +62,32 @@ func TestUpServesTheAPI(t *testing.T) {
 		t.Errorf("drained: %s", got)
 	}
 	proxy.says(t, `msg="drained: the ports are closed`, "who=tester")
+	status, login, errs := landfall(t.Context(), "token", "login", "--config", filepath.Join(s.dir, "network.yml"))
+	if status != statusOK {
+		t.Fatalf("%s", errs)
+	}
+	overNATS(t, fmt.Sprintf("nats://127.0.0.1:%d", port), strings.Fields(login), token)
 	console.stop(t)
 	proxy.stop(t)
+}
+
+// overNATS asks for the fleet as any NATS client can, with a token and without.
+func overNATS(t *testing.T, url string, login []string, token string) {
+	t.Helper()
+	nc, err := natsgo.Connect(url, natsgo.UserInfo(login[0], login[1]), natsgo.CustomInboxPrefix("_INBOX."+login[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	q := natsgo.NewMsg("landfall.api.fleet.get")
+	a, err := nc.RequestMsgWithContext(t.Context(), q)
+	if err != nil || a.Header.Get("Nats-Service-Error-Code") != "401" || a.Header.Get("Nats-Service-Error") != "AUTH_FAILED" {
+		t.Errorf("without a token: %v %+v", err, a)
+	}
+	q.Header.Set("Authorization", "Bearer "+token)
+	if a, err = nc.RequestMsgWithContext(t.Context(), q); err != nil || !strings.Contains(string(a.Data), `"proxy":"console"`) {
+		t.Errorf("with a token: %v %s", err, a.Data)
+	}
 }
 
 // askAPI asks until the token is known, and gives the answer.

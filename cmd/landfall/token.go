@@ -38,7 +38,7 @@ cancel), allocate (take seats on instances), control (kill, drain, pause, evacua
 		RunE: needsVerb,
 	}
 	c.SuggestionsMinimumDistance = 2
-	c.AddCommand(newTokenAdd(), newTokenList(), newTokenRevoke())
+	c.AddCommand(newTokenAdd(), newTokenList(), newTokenRevoke(), newTokenLogin())
 	return c
 }
 

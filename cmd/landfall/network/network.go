@@ -216,6 +216,16 @@ func (n *Network) HasFront() bool {
 	return false
 }
 
+// HasAPI tells whether any host lets programs in.
+func (n *Network) HasAPI() bool {
+	for _, h := range n.Hosts {
+		if h.IsAPI() {
+			return true
+		}
+	}
+	return false
+}
+
 // Dispatches tells whether any host of the file moves players.
 func (n *Network) Dispatches() bool {
 	if n.Direct() {
