@@ -3,6 +3,7 @@ package actors
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/landfall/landfall/events"
@@ -78,6 +79,16 @@ func (b *Backend) Asked(p Player, where string) {
 		key, args := b.answerAsked(ctx, p, where)
 		close(answered)
 		if err := b.cfg.World.Tell(ctx, p, b.text(p, key, args)); err != nil {
+			b.logger.Warn("answer not shown", "player", p.ID, "error", err)
+		}
+	})
+}
+
+// NoSuchPlace implements WorldEvents.
+func (b *Backend) NoSuchPlace(p Player, asked string, places []string) {
+	b.background(func(ctx context.Context) {
+		detail := []events.Arg{{Name: "detail", Value: cutShort(asked) + " (" + strings.Join(places, ", ") + ")"}}
+		if err := b.cfg.World.Tell(ctx, p, b.text(p, "refused."+string(events.RegionMissing), detail)); err != nil {
 			b.logger.Warn("answer not shown", "player", p.ID, "error", err)
 		}
 	})

@@ -141,6 +141,9 @@ type WorldEvents interface {
 	// Asked says that a player asked for a move. where is "" for any place, "<region>", or
 	// "<server>:<region>"; see ParseWish.
 	Asked(p Player, where string)
+	// NoSuchPlace says that a player asked for what is no place there. places are those that the player can ask for,
+	// in the player's own terms.
+	NoSuchPlace(p Player, asked string, places []string)
 	// Cancelled says that a player no longer wants what was asked for.
 	Cancelled(p Player)
 }

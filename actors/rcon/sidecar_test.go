@@ -47,6 +47,9 @@ func (h *heard) Left(p actors.Player, reason string) {
 }
 func (h *heard) Cancelled(p actors.Player)            { h.add("cancelled " + p.Name) }
 func (h *heard) Asked(p actors.Player, region string) { h.add("asked " + p.Name + " " + region) }
+func (h *heard) NoSuchPlace(p actors.Player, asked string, places []string) {
+	h.add(fmt.Sprintf("no %s for %s but %s", asked, p.Name, strings.Join(places, "/")))
+}
 
 // take returns what was heard since the last take.
 func (h *heard) take() string {
@@ -249,7 +252,7 @@ func TestTriggerNamesRegions(t *testing.T) {
 			}
 		}
 		r.pass(1500 * time.Millisecond)
-		r.wants("asked Bob , asked Al forest, asked Cy mesa, asked Di 9")
+		r.wants("asked Bob , asked Al arena, asked Cy forest, no 9 for Di but 1 any/2 arena/3 forest/4 mesa")
 		r.pass(3 * time.Second)
 		r.wants("")
 		if !w.trigger("Bob", 1) {
@@ -263,7 +266,7 @@ func TestTriggerNamesRegions(t *testing.T) {
 			r.Error("the trigger is not open for who joins")
 		}
 		r.pass(1500 * time.Millisecond)
-		r.wants("asked Ed forest")
+		r.wants("asked Ed arena")
 	})
 }
 
@@ -281,7 +284,7 @@ func TestTriggerUnderEveryName(t *testing.T) {
 				r.Errorf("round %d: a name does not work", round)
 			}
 			r.pass(3 * time.Second)
-			if got := r.heard.take(); got != "asked Bob forest, asked Al " && got != "asked Al , asked Bob forest" {
+			if got := r.heard.take(); got != "asked Bob arena, asked Al " && got != "asked Al , asked Bob arena" {
 				r.Errorf("round %d: heard %q", round, got)
 			}
 			r.pass(3 * time.Second)
@@ -317,7 +320,7 @@ func TestTriggerOfDecoratedNames(t *testing.T) {
 	w.join("Bob", "Al")
 	inBubble(t, w, func(r *rig) {
 		r.heard.take()
-		w.trigger("Al", 3)
+		w.trigger("Al", 4)
 		r.pass(2500 * time.Millisecond)
 		r.wants("asked Al mesa")
 	})
@@ -328,6 +331,39 @@ func TestTriggerOfYesterdayIsForgotten(t *testing.T) {
 	w.join("Bob")
 	w.board("rtp").scores["Bob"] = 2
 	inBubble(t, w, func(r *rig) { r.wants("up life-1, joined Bob") })
+}
+
+// TestTriggerOfAnEarlierVisitIsForgotten: what was typed as the connection died is not done at the next visit, which
+// begins with a trigger that is open.
+func TestTriggerOfAnEarlierVisitIsForgotten(t *testing.T) {
+	for name, away := range map[string]time.Duration{"seen to leave": 3 * time.Second, "back at once": 1100 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			w := newFakeWorld()
+			w.join("Bob", "Al", "Cy", "Di", "Ed", "Flo")
+			inBubble(t, w, func(r *rig) {
+				r.pass(200 * time.Millisecond) // between two looks
+				r.heard.take()
+				all := []string{"Bob", "Al", "Cy", "Di", "Ed", "Flo"}
+				for _, name := range all {
+					if !w.trigger(name, 2) {
+						r.Errorf("%s cannot use the trigger", name)
+					}
+					w.leave(name)
+				}
+				r.pass(away)
+				w.join(all...)
+				r.pass(5 * time.Second)
+				if got := r.heard.take(); strings.Contains(got, "asked") || !strings.Contains(got, "joined Bob") {
+					r.Errorf("heard %q", got)
+				}
+				if !w.trigger("Bob", 1) {
+					r.Error("the trigger is not open at the next visit")
+				}
+				r.pass(1500 * time.Millisecond)
+				r.wants("asked Bob ")
+			})
+		})
+	}
 }
 
 func TestTriggerThatCannotBeResetAsksOnce(t *testing.T) {

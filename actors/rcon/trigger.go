@@ -23,12 +23,15 @@ type trigger struct {
 	scores  *regexp.Regexp
 	// read holds players whose score was reported and is still to be reset.
 	read map[string]bool
+	// left holds players who went and whose score, if they have one, is still to be reset: a wish of an
+	// earlier visit must not move anybody.
+	left map[string]bool
 	// closed is set when somebody may not be able to use the trigger.
 	closed bool
 }
 
 func newTrigger(c *console, name string) *trigger {
-	return &trigger{console: c, name: name, scores: scoreRE(name), read: map[string]bool{}}
+	return &trigger{console: c, name: name, scores: scoreRE(name), read: map[string]bool{}, left: map[string]bool{}}
 }
 
 // board is a command about the objective's players; what stands for them.
@@ -52,13 +55,36 @@ func (t *trigger) setUp(ctx context.Context) error {
 		}
 	}
 	clear(t.read)
+	clear(t.left)
 	t.closed = false
+	return nil
+}
+
+// forgotten is how many of those who left are forgotten at one look: each costs a command.
+const forgotten = 4
+
+// forget resets the scores of players who left.
+func (t *trigger) forget(ctx context.Context) error {
+	n := 0
+	for name := range t.left {
+		if n++; n > forgotten {
+			return nil
+		}
+		if _, err := t.console.run(ctx, Work, t.board("reset", name)); err != nil {
+			return err
+		}
+		delete(t.left, name)
+		t.closed = true // the player may be back
+	}
 	return nil
 }
 
 // poll costs one command while nobody asks, whatever the number of players.
 // known are the players of the last list.
 func (t *trigger) poll(ctx context.Context, known []string) ([]score, error) {
+	if err := t.forget(ctx); err != nil {
+		return nil, err
+	}
 	reply, err := t.console.run(ctx, Paid, t.console.own("execute if entity "+t.askers()))
 	if err != nil {
 		return nil, err
@@ -79,7 +105,7 @@ func (t *trigger) poll(ctx context.Context, known []string) ([]score, error) {
 	for _, s := range fresh {
 		t.read[s.Name] = true
 	}
-	return fresh, nil
+	return slices.DeleteFunc(fresh, func(s score) bool { return t.left[s.Name] }), nil
 }
 
 // details reads the scores in one command. Where teams decorate names so that
@@ -130,17 +156,49 @@ func (t *trigger) open(ctx context.Context) error {
 	return err
 }
 
+// FirstRegion is the number of the first region by alphabet: 1 is what the plain /trigger rtp adds to a score.
+const FirstRegion = 2
+
 // regionOf says which region a value names: 1, which is also the plain
-// /trigger rtp, is bare; N is the Nth region by alphabet. What names none is
-// passed on as written, so that the refusal names it.
-func regionOf(value int, bare string, regions []string) string {
-	switch {
-	case value <= 1:
-		return bare
-	case value <= len(regions):
-		return regions[value-1]
+// /trigger rtp, is bare; from FirstRegion on they are named by alphabet. LeaveValue names none.
+func regionOf(value int, bare string, regions []string) (region string, named bool) {
+	if value < FirstRegion {
+		return bare, true
 	}
-	return strconv.Itoa(value)
+	for i, name := range regions {
+		if numberOf(i) == value {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// numberOf is the number by which the region at an index is asked for.
+func numberOf(i int) int {
+	n := i + FirstRegion
+	if n >= LeaveValue {
+		n++
+	}
+	return n
+}
+
+// listedRegions is how many regions a player is shown at most.
+const listedRegions = 20
+
+// choices are the numbers that name something, as a player is shown them.
+func choices(bare string, regions []string) []string {
+	first := "any"
+	if bare != "" {
+		first = bare
+	}
+	out := []string{"1 " + first}
+	for i, name := range regions {
+		if i == listedRegions {
+			return append(out, "...")
+		}
+		out = append(out, strconv.Itoa(numberOf(i))+" "+name)
+	}
+	return out
 }
 
 // sorted is a copy in alphabetical order without repeats.

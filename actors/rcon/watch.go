@@ -315,6 +315,11 @@ func (w *watch) compare(players []actors.Player, reason string) {
 func (w *watch) gone(p actors.Player, reason string) {
 	delete(w.here, p.Name)
 	w.guests.left(p.Name)
+	for _, t := range w.triggers {
+		if reason != reasonRestart { // else all scores were reset
+			t.left[p.Name] = true
+		}
+	}
 	w.h.Left(p, reason)
 }
 
@@ -338,7 +343,11 @@ func (w *watch) lookTrigger(ctx context.Context, t *trigger) error {
 			w.h.Cancelled(w.here[s.Name])
 			continue
 		}
-		w.h.Asked(w.here[s.Name], regionOf(s.Value, w.bare, w.regions))
+		if region, named := regionOf(s.Value, w.bare, w.regions); named {
+			w.h.Asked(w.here[s.Name], region)
+		} else {
+			w.h.NoSuchPlace(w.here[s.Name], strconv.Itoa(s.Value), choices(w.bare, w.regions))
+		}
 	}
 	return t.settle(ctx)
 }

@@ -94,7 +94,7 @@ func (f *failing) tells(t *testing.T, p player, words ...string) {
 }
 
 func (f *failing) expiredToken(t *testing.T) {
-	p, _ := f.sent(t, "Late", "rtp set 3", 0)
+	p, _ := f.sent(t, "Late", "rtp set 4", 0)
 	end := f.ended(t, p.name)
 	if end.Phase != projections.Failed || end.Code != events.NotArrived {
 		t.Errorf("the transfer ended %s %s, want FAILED NOT_ARRIVED", end.Phase, end.Code)
@@ -107,7 +107,7 @@ func (f *failing) expiredToken(t *testing.T) {
 }
 
 func (f *failing) stolenToken(t *testing.T) {
-	p, token := f.sent(t, "Owner", "rtp set 3", 0)
+	p, token := f.sent(t, "Owner", "rtp set 4", 0)
 	thief := f.crowd.player("Thief")
 	mark := thief.mark()
 	thief.join(t, tokenHost(token), f.edges[0], "intent", 3)
@@ -135,7 +135,7 @@ func (f *failing) arrives(t *testing.T, p player, to *gameServer, come func()) {
 
 func (f *failing) delayedAnswer(t *testing.T) {
 	f.a.order(t, "fixture:delay transfer 3000")
-	p, _ := f.sent(t, "Slow", "rtp set 3", 0)
+	p, _ := f.sent(t, "Slow", "rtp set 4", 0)
 	f.arrives(t, p, f.b, func() { f.follow(t, p, 1) })
 	f.a.order(t, "fixture:delay transfer 0")
 	f.tells(t, p, "COMPLETED")
@@ -145,7 +145,7 @@ func (f *failing) droppedAnswer(t *testing.T) {
 	p := f.onA(t, "Lost", 0)
 	f.a.order(t, "fixture:drop transfer")
 	mark := p.mark()
-	p.triggers(t, "rtp set 3")
+	p.triggers(t, "rtp set 4")
 	p.sees(t, mark, "the end of the connection", func(e happening) bool { return e.Ev == "end" })
 	f.has(t, p.name, "a move with an unknown outcome", func(fact events.TransferFact) bool {
 		moved, ok := fact.(*events.Transferred)
@@ -156,7 +156,7 @@ func (f *failing) droppedAnswer(t *testing.T) {
 }
 
 func (f *failing) deadEdge(t *testing.T) {
-	p, _ := f.sent(t, "Orphan", "rtp set 3", 1)
+	p, _ := f.sent(t, "Orphan", "rtp set 4", 1)
 	f.hosts["proxy-2"].kill()
 	f.arrives(t, p, f.b, func() { f.follow(t, p, 0) })
 	f.tells(t, p, "proxy-2", "COMPLETED")
@@ -167,7 +167,7 @@ func (f *failing) deadEdge(t *testing.T) {
 func (f *failing) deadDestination(t *testing.T) {
 	anywhere, nowhere := f.onA(t, "Any", 0), f.onA(t, "West", 0)
 	mark := f.crowd.mark()
-	nowhere.triggers(t, "rtp set 3")
+	nowhere.triggers(t, "rtp set 4")
 	anywhere.triggers(t, "rtp")
 	f.told(t, nowhere, mark)
 	f.told(t, anywhere, mark)

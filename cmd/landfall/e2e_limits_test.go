@@ -41,7 +41,7 @@ func testLimits(t *testing.T, binary string) {
 		t.Fatalf("the first transfer ended %s %s", first.Phase, first.Code)
 	}
 	mark = lea.mark()
-	lea.triggers(t, "wild set 2")
+	lea.triggers(t, "wild set 3")
 	lea.reads(t, mark, "You may not do that here (you lack rtp.regions.north).")
 	mark = lea.mark()
 	lea.triggers(t, "wild")

@@ -67,7 +67,7 @@ func (c crossing) run(t *testing.T, binary string) {
 	}
 	for _, p := range all {
 		p.from, p.mark = n.standsOn(t, p.name), p.process.mark()
-		p.triggers(t, map[events.HostID]string{"A": "rtp set 3", "B": "rtp set 2"}[p.from])
+		p.triggers(t, map[events.HostID]string{"A": "rtp set 4", "B": "rtp set 3"}[p.from])
 	}
 	for _, p := range all {
 		p.reads(t, p.mark, "You have arrived.")

@@ -163,13 +163,27 @@ type switchedEvents struct {
 
 // Asked implements actors.WorldEvents.
 func (e switchedEvents) Asked(p actors.Player, command string) {
+	if e.on(p) {
+		e.WorldEvents.Asked(p, command)
+	}
+}
+
+// NoSuchPlace implements actors.WorldEvents.
+func (e switchedEvents) NoSuchPlace(p actors.Player, asked string, places []string) {
+	if e.on(p) {
+		e.WorldEvents.NoSuchPlace(p, asked, places)
+	}
+}
+
+// on tells that the command is switched on, or tells the player that it is not.
+func (e switchedEvents) on(p actors.Player) bool {
 	now := e.world.live.now()
 	if now.net.Triggers.Command.Enabled {
-		e.WorldEvents.Asked(p, command)
-		return
+		return true
 	}
 	refusal := now.messages.In(p.Locale).Text("refused."+string(events.Disabled), nil)
 	if err := e.world.Tell(e.ctx, p, refusal); err != nil && !errors.Is(err, context.Canceled) {
 		e.world.log.Warn("answer not shown", "player", p.ID, "error", err)
 	}
+	return false
 }
