@@ -194,31 +194,27 @@ func (p *past) boot(ctx context.Context, store projections.Tailer, b events.Buck
 	}
 	sighted, blind := context.WithCancelCause(ctx)
 	defer blind(nil)
-	err := store.Tail(sighted, b, from, &booting{LiveFollower: live, opener: p.opener, at: p.at[b], blind: blind})
+	err := store.Tail(sighted, b, from, &booting{verifiedTail: &verifiedTail{live, p.opener}, at: p.at[b], blind: blind})
 	if ctx.Err() == nil && sighted.Err() != nil {
 		return fmt.Errorf("the store was lost while it was read: %w", context.Cause(sighted))
 	}
 	return err
 }
 
-// booting verifies as the command's key allows, and notes how far a tail is.
+// booting notes how far a tail is, and ends it where it is blind.
 type booting struct {
-	events.LiveFollower
-	opener *opener
-	at     *standpoint
-	live   bool
-	blind  context.CancelCauseFunc
+	*verifiedTail
+	at    *standpoint
+	live  bool
+	blind context.CancelCauseFunc
 }
-
-// Newest implements events.LiveFollower.
-func (f *booting) Newest(r events.Record) bool { return f.LiveFollower.Newest(f.opener.verifiable(r)) }
 
 // Record implements events.Follower. What comes later than the state that is shown is left out.
 func (f *booting) Record(r events.Record) error {
 	if f.live {
 		return nil
 	}
-	return f.LiveFollower.Record(f.opener.verifiable(r))
+	return f.verifiedTail.Record(r)
 }
 
 // Live implements events.Follower.

@@ -24,6 +24,7 @@ func verbs() []func() *cobra.Command {
 		newTail,
 		newTest,
 		newToken,
+		newTop,
 		newTrigger,
 		newVerify,
 		newVersion,
