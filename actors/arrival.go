@@ -225,7 +225,7 @@ func (b *Backend) everybody() []presence {
 func (b *Backend) announceJoin(ctx context.Context, p presence) {
 	l := b.life.Load()
 	err := announce(ctx, l.Identity, b.cfg.Bus, events.NewsOf(l.Source.ID, events.VerbJoined),
-		events.Joined{Player: p.ID, Name: p.Name, Join: p.join, Incarnation: l.Source.Incarnation})
+		events.Joined{Player: p.ID, Name: p.Name, Join: p.join, Incarnation: l.Source.Incarnation, Remote: p.Remote})
 	if err != nil {
 		b.logger.Warn("join not announced, will be repeated", "player", p.ID, "error", err)
 	}

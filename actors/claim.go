@@ -1,7 +1,9 @@
 package actors
 
 import (
+	"cmp"
 	"context"
+	"encoding/hex"
 	"errors"
 	"time"
 
@@ -31,17 +33,22 @@ func (d *Dispatcher) claimAndMove(ctx context.Context, s Standing, by Timing) bo
 // move lets the origin send the player, or, where the client is ours to redirect, lets the origin let go
 // of the player and redirects the client. The claim is fenced at the origin either way.
 func (d *Dispatcher) move(ctx context.Context, by Timing, s Standing, q events.MoveAsk) events.Answer {
-	if q.How != events.HowRedirect {
+	h, ok := d.connectionOf(s.Session.Number)
+	staged := q.How == events.HowRedirect || ok && h.Redial != "" && q.How == events.HowTransfer
+	switch {
+	case !staged:
 		return d.askMove(ctx, by, s.Session.Server, q)
-	}
-	h, ok := d.redirects(s.Session.Number)
-	if !ok {
+	case !ok:
 		return events.Answer{Code: events.NotHere, Detail: "the connection has ended"}
 	}
 	t := *s.Active
 	marker, err := d.stageMove(ctx, h, t)
 	if err != nil {
 		return events.Answer{Code: events.Refused, Detail: err.Error()}
+	}
+	if q.How == events.HowTransfer {
+		q.Marker = hex.EncodeToString(marker[:])
+		return d.askMove(ctx, by, s.Session.Server, q)
 	}
 	if answer := d.askMove(ctx, by, s.Session.Server, q); answer.Code != events.Sent {
 		return answer
@@ -68,7 +75,7 @@ func (d *Dispatcher) moveAsk(t projections.Transfer, s Standing, claim uint64) e
 			q.Address = b.Public
 		}
 	default:
-		q.Address = edgeAddress(t.Token, d.cfg.Domain, d.cfg.Port)
+		q.Address = cmp.Or(d.redial(s.Session.Number), edgeAddress(t.Token, d.cfg.Domain, d.cfg.Port))
 	}
 	return q
 }

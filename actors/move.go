@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"time"
 
@@ -115,7 +116,16 @@ func (b *Backend) carryOut(ctx context.Context, l *life, q events.MoveAsk) event
 		b.background(func(ctx context.Context) { b.arrive(ctx, p) })
 		return events.Answer{Code: events.Sent}
 	}
-	return sendAnswer(b.cfg.World.Send(ctx, p.Player, q.Address))
+	return sendAnswer(b.send(ctx, p.Player, q))
+}
+
+func (b *Backend) send(ctx context.Context, p Player, q events.MoveAsk) error {
+	w, marks := b.cfg.World.(Marker)
+	id, err := hex.DecodeString(q.Marker)
+	if !marks || err != nil || len(id) != 16 {
+		return b.cfg.World.Send(ctx, p, q.Address)
+	}
+	return w.SendMarked(ctx, p, q.Address, [16]byte(id))
 }
 
 func sendAnswer(err error) events.Answer {

@@ -74,6 +74,9 @@ type Player struct {
 	ID       events.PlayerID
 	Name     string
 	NativeID string
+	// Remote is the client's ip:port as a PROXY header told the server; empty: it did not. A server behind a front that
+	// reads no names says it, so that the front knows whose connection is whose.
+	Remote string
 	// Locale is the language the player reads, as in BCP 47 (pt-BR) or as Minecraft has it
 	// (pt_br). Empty: the server cannot tell.
 	Locale string
@@ -125,6 +128,13 @@ type World interface {
 // here as long as a front repeats it, each SeenEvery.
 type Witness interface {
 	Seen(p Player, connection string, here bool)
+}
+
+// Marker is a World whose clients can begin their next connection with a marker, see edge/marker. Without it the client is
+// led by its address, or not at all.
+type Marker interface {
+	// SendMarked is Send for a client that is to send the marker of id.
+	SendMarked(ctx context.Context, p Player, address string, id [16]byte) error
 }
 
 // SeenEvery is how often a front repeats that a player is on a server.

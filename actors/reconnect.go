@@ -165,24 +165,33 @@ type Redirector interface {
 	Redirect(ctx context.Context, conn uint64, r Redirection) error
 }
 
-// redirects gives the connection of a session if this dispatcher's edge can redirect it.
-func (d *Dispatcher) redirects(session uint64) (held, bool) {
-	if d.cfg.Redirector == nil || session == 0 {
-		return held{}, false
-	}
+// connectionOf gives the connection of a session, if this dispatcher's edges have it.
+func (d *Dispatcher) connectionOf(session uint64) (held, bool) {
 	d.conns.mu.Lock()
 	defer d.conns.mu.Unlock()
 	for _, h := range d.conns.byID {
-		if h.number == session && h.Redirects && !h.closed {
+		if session != 0 && h.number == session && !h.closed {
 			return *h, true
 		}
 	}
 	return held{}, false
 }
 
+// redirects gives the connection of a session if this dispatcher's edge can redirect it.
+func (d *Dispatcher) redirects(session uint64) (held, bool) {
+	h, ok := d.connectionOf(session)
+	return h, ok && h.Redirects && d.cfg.Redirector != nil
+}
+
 func (d *Dispatcher) canRedirect(session uint64) bool {
 	_, ok := d.redirects(session)
 	return ok
+}
+
+// redial is where a client dials again whose edge reads nothing; "": it came otherwise.
+func (d *Dispatcher) redial(session uint64) string {
+	h, _ := d.connectionOf(session)
+	return h.Redial
 }
 
 // redirect carries out a move for which the origin has answered SENT: it has let the player go, and will
@@ -194,7 +203,7 @@ func (d *Dispatcher) redirect(ctx context.Context, h held, t projections.Transfe
 
 // stageMove stages the route that a redirected client will follow.
 func (d *Dispatcher) stageMove(ctx context.Context, h held, t projections.Transfer) ([16]byte, error) {
-	marker, err := d.stage(ctx, staging{player: t.Player, server: t.Destination(), token: t.Token, hops: 1, remote: h.Remote})
+	marker, err := d.stage(ctx, staging{player: t.Player, server: t.Destination(), token: t.Token, hops: 1, remote: h.Remote.Addr()})
 	if err != nil {
 		return marker, fmt.Errorf("redirect of %s: %w", t.Player, err)
 	}

@@ -2,8 +2,10 @@ package actors
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/netip"
 	"testing"
 	"testing/synctest"
 
@@ -48,7 +50,7 @@ func TestMoveByRedirect(t *testing.T) {
 				edge := &redirecting{err: row.err}
 				s.cfg.Redirector = edge
 				session, _ := s.view.Session(steve)
-				s.conns.byID[1] = &held{Connection: Connection{ID: 1, Name: "Steve", Server: "a", Redirects: true, Remote: oneHome}, number: session.Number}
+				s.conns.byID[1] = &held{Connection: Connection{ID: 1, Name: "Steve", Server: "a", Redirects: true, Remote: netip.AddrPortFrom(oneHome, 5000)}, number: session.Number}
 				origin(ctx, s, func(q events.MoveAsk) events.Code {
 					if q.How != events.HowRedirect {
 						t.Errorf("the origin is asked for a %s", q.How)
@@ -138,4 +140,80 @@ func TestSightings(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestMoveOverAnEdgeThatReadsNothing: whose connection is whose its server says by the address that it was told; the server tells the client
+// to dial again, and what to begin with.
+func TestMoveOverAnEdgeThatReadsNothing(t *testing.T) {
+	mutating(t, []events.TransferFact{requested(), reserved(1)}, func(t *testing.T, ctx context.Context, s *seer) {
+		s.tasks.begin(ctx)
+		at := netip.AddrPortFrom(oneHome, 5000)
+		for id, remote := range map[uint64]netip.AddrPort{1: netip.AddrPortFrom(oneHome, 4999), 2: at} {
+			s.Opened(Connection{ID: id, Server: "a", Protocol: ProtocolTCP, Remote: remote, Redial: "play.example.net:7000"})
+		}
+		there := events.Joined{Player: steve, Name: "Steve", Join: num[events.JoinID](1)}
+		if s.conns.joined(s.Dispatcher, "a", there) {
+			t.Error("a join without an address has a connection")
+		}
+		there.Remote = at.String()
+		if !s.conns.joined(s.Dispatcher, "a", there) {
+			t.Fatal("a join with an address has no connection")
+		}
+		eventually(t, "the session", func() bool { x, _ := s.view.Session(steve); return x.Open })
+		if x, _ := s.view.Session(steve); x.Name != "Steve" || x.Protocol != ProtocolTCP {
+			t.Errorf("session %+v", x)
+		}
+		var asked events.MoveAsk
+		origin(ctx, s, func(q events.MoveAsk) events.Code { asked = q; return events.Sent })
+		passTime(0)
+		s.claimAndMove(ctx, s.standing(steve), *s.timing.Load())
+		id, err := hex.DecodeString(asked.Marker)
+		if err != nil || len(id) != 16 || asked.Address != "play.example.net:7000" || asked.How != events.HowTransfer {
+			t.Fatalf("asked %+v", asked)
+		}
+		if l := s.FindRoute(ctx, Trace{Marker: [16]byte(id)}); l.Server != "b" || l.Player != steve || l.Token != tokenOne {
+			t.Errorf("the marker leads to %+v", l)
+		}
+		s.Closed(1, "the other one") // the session is that of connection 2
+		synctest.Wait()
+		if x, _ := s.view.Session(steve); !x.Open {
+			t.Error("closed with somebody else's connection")
+		}
+	})
+}
+
+// marking is a game server whose clients know markers.
+type marking struct {
+	*ground
+
+	id [16]byte
+}
+
+func (m *marking) SendMarked(ctx context.Context, p Player, address string, id [16]byte) error {
+	m.id = id
+	return m.Send(ctx, p, address)
+}
+
+// TestSendMarked: a World that can gets the marker, any other one the address alone.
+func TestSendMarked(t *testing.T) {
+	for name, row := range map[string]struct {
+		marker string
+		want   [16]byte
+	}{
+		"a marker": {"0102030405060708090a0b0c0d0e0f10", [16]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}},
+		"none":     {"", [16]byte{}},
+		"half":     {"0102", [16]byte{}},
+		"no hex":   {"this is no hex, and it is 32 long", [16]byte{}},
+	} {
+		onSite(t, func(t *testing.T, ctx context.Context, s *site) {
+			world := &marking{ground: s.ground}
+			s.cfg.World = world
+			s.comes()
+			q := moveFor(5)
+			q.Marker = row.marker
+			if a := s.answerMove(ctx, s.life, q); a.Code != events.Sent || world.id != row.want || s.ground.sends() != 1 {
+				t.Errorf("%s: %+v, marker %x, sent %d times", name, a, world.id, s.ground.sends())
+			}
+		})
+	}
 }

@@ -22,7 +22,10 @@ type Connection struct {
 	Protocol int
 	// Redirects tells that the edge can send this client away by itself, see Redirector.
 	Redirects bool
-	Remote    netip.Addr // the client's address, where clients are led by it
+	Remote    netip.AddrPort // the client's address, where clients are led by it
+	// Redial is where a client is told to dial again whose edge reads nothing: its server tells it. Such a
+	// connection has no name of its own.
+	Redial string
 }
 
 // connections matches what an edge holds with what backends announce. A connection is only
@@ -115,6 +118,14 @@ func (c *connections) joined(d *Dispatcher, server events.HostID, news events.Jo
 	return true
 }
 
+// is tells that a connection may be that of a join: by its name, or by its address if it came over an edge that reads no names.
+func (h *held) is(news events.Joined) bool {
+	if h.Redial != "" {
+		return news.Remote != "" && news.Remote == h.Remote.String()
+	}
+	return h.Name == news.Name
+}
+
 // begins takes the right to open a connection's session, if nobody is at it and none was opened.
 func (c *connections) begins(h *held) bool {
 	c.mu.Lock()
@@ -139,7 +150,7 @@ func (c *connections) match(d *Dispatcher, server events.HostID, news events.Joi
 	defer c.mu.Unlock()
 	var newest, matched *held
 	for _, h := range c.byID {
-		if h.Server != server || h.Name != news.Name {
+		if h.Server != server || !h.is(news) {
 			continue
 		}
 		if h.matched && h.join == news.Join {
@@ -162,6 +173,7 @@ func (c *connections) match(d *Dispatcher, server events.HostID, news events.Joi
 		c.byID[newest.ID] = newest
 	}
 	if newest != nil {
+		newest.Name = news.Name
 		newest.matched, newest.player, newest.join, newest.life = true, news.Player, news.Join, news.Incarnation
 	}
 	return newest, false

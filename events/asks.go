@@ -64,6 +64,9 @@ type (
 		Query   bool     `msgpack:"query,omitempty" json:"query,omitempty"` // only answer what happened, do nothing
 
 		FromIncarnation *Incarnation `msgpack:"frominc,omitempty" json:"fromIncarnation,omitempty"` // the life meant; absent: not known
+		// Marker is what the client is to begin its next connection with, 32 hex digits; empty: nothing. The server tells
+		// its client, in its own way.
+		Marker string `msgpack:"marker,omitempty" json:"marker,omitempty"`
 	}
 
 	// TellAsk shows a message to a player where the player stands.
@@ -230,6 +233,9 @@ type (
 		Name        string      `msgpack:"name" json:"name"`
 		Join        JoinID      `msgpack:"join" json:"join"`
 		Incarnation Incarnation `msgpack:"inc" json:"incarnation"`
+		// Remote is the client's ip:port as a PROXY header told the server. A front that reads no names matches its
+		// connections by it.
+		Remote string `msgpack:"remote,omitempty" json:"remote,omitempty"`
 	}
 	// Left says that a player is gone.
 	Left struct {

@@ -127,12 +127,15 @@ func loginOf(a edge.Arrival) actors.Login {
 
 // Opened implements edge.Router.
 func (f *front) Opened(c edge.Connection) {
-	conn := connectionOf(c)
+	f.opens(connectionOf(c), c.Dialled)
+}
+
+func (f *front) opens(conn actors.Connection, dialled time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.open[c.ConnID] = conn
+	f.open[conn.ID] = conn
 	if f.dispatcher != nil {
-		f.dispatcher.NoteRTT(conn.Server, c.Dialled)
+		f.dispatcher.NoteRTT(conn.Server, dialled)
 		f.dispatcher.Opened(conn)
 	}
 }
@@ -140,7 +143,7 @@ func (f *front) Opened(c edge.Connection) {
 func connectionOf(c edge.Connection) actors.Connection {
 	conn := actors.Connection{ID: c.ConnID, Name: c.Name, Player: c.Player, Server: events.HostID(c.Server), Protocol: int(c.Protocol)}
 	if c.Game != edge.Minecraft {
-		conn.Player, conn.Redirects, conn.Remote = nativePlayer(c.Game, c.NativeID), c.Game == edge.VintageStory, c.Remote.Addr()
+		conn.Player, conn.Redirects, conn.Remote = nativePlayer(c.Game, c.NativeID), c.Game == edge.VintageStory, c.Remote
 	}
 	return conn
 }

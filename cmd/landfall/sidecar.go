@@ -122,6 +122,11 @@ func allowedAddresses(n *network.Network) func(address string) bool {
 	for _, x := range n.Hosts {
 		servers[x.Advertise], servers[x.PublicAddress] = true, true
 		edges = edges || x.IsEdge()
+		for _, l := range x.Edges {
+			if l.SaysLate() {
+				servers[redirectAddress(n, l)] = true
+			}
+		}
 	}
 	delete(servers, "")
 	return func(address string) bool {

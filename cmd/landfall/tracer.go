@@ -104,6 +104,15 @@ func (t *tracer) Recognize(ctx context.Context, a edge.Arrival, server string) e
 	return again(t.net, t.listener, r)
 }
 
+// Opened implements edge.Router. Where nothing is read the client's own server tells it to dial again, and where.
+func (t *tracer) Opened(c edge.Connection) {
+	conn := connectionOf(c)
+	if c.Game == edge.TCP {
+		conn.Redial = redirectAddress(t.net, t.listener)
+	}
+	t.opens(conn, c.Dialled)
+}
+
 // LetIn implements edge.Tracer.
 func (t *tracer) LetIn(c edge.Connection) {
 	t.mu.Lock()

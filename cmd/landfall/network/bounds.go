@@ -161,7 +161,7 @@ var keys = []Key{
 	{Path: "hosts.<id>.creds", Kind: Path, Default: `""`, Doc: "this host's own key"},
 	{Path: "hosts.<id>.edges[].game", Kind: Choice, Choices: []string{"minecraft", "vintagestory", "tcp"}, Default: "minecraft", Doc: "protocol of the players"},
 	{Path: "hosts.<id>.edges[].listen", Kind: Listen, Required: true, Doc: "address that players reach"},
-	{Path: "hosts.<id>.edges[].redirectAddress", Kind: Address, Default: `""`, Doc: "vintagestory: where a redirected player dials again, as players know this edge; empty: edge.domain and the port of listen; see [vintagestory](vintagestory.md)"},
+	{Path: "hosts.<id>.edges[].redirectAddress", Kind: Address, Default: `""`, Doc: "vintagestory, tcp: where a player who is moved dials again, as players know this edge; empty: edge.domain and the port of listen; see [vintagestory](vintagestory.md)"},
 	{Path: "hosts.<id>.edges[].dialled.<address>", Kind: ID, Doc: "vintagestory, tcp: a backend's own address on this host, such as \":42430\": who dials it is led to that backend, by a client that knows no markers too"},
 	{Path: "hosts.<id>.game", Kind: Choice, Choices: []string{"minecraft", "vintagestory", "tcp"}, Default: "minecraft", Doc: "what a backend speaks: only edges of that game lead there"},
 	{Path: "hosts.<id>.advertise", Kind: Address, Default: `""`, Sample: true, Doc: "what edges dial; required on a backend"},
