@@ -23,6 +23,13 @@ type StageConfig struct {
 	Keep     int           // coordinates each backend keeps ready
 	Seats    int           // players each backend takes
 	Tick     time.Duration // what an act on a game server costs
+	// Shape replaces Keep and Seats for single backends; nil: for none.
+	Shape func(id events.HostID) Shape
+	// Line says how players wait, and its pace is that of every backend; the zero value: as shipped.
+	Line actors.LineRules
+	// Raised is called when a part of the network works, before the next one is begun; nil: nobody
+	// wants to know.
+	Raised func(ctx context.Context, part Part)
 	// Reconnect is what a client needs from the transfer packet to its next login.
 	Reconnect time.Duration
 	Timing    actors.Timing
@@ -31,6 +38,34 @@ type StageConfig struct {
 	Identity func(kind events.SourceKind, id events.HostID) actors.Identity
 	Logger   *slog.Logger
 	Version  string
+}
+
+// Shape is what a backend has to offer.
+type Shape struct {
+	Seats, Keep int  // without anything to keep it is a lobby
+	Down        bool // until its world is restarted
+}
+
+// Part is a role of a network.
+type Part string
+
+// The parts of a stage, in the order in which they are begun.
+const (
+	BackendsUp Part = "backends"
+	ProxiesUp  Part = "proxies"
+)
+
+func (cfg *StageConfig) shape(id events.HostID) Shape {
+	if cfg.Shape != nil {
+		return cfg.Shape(id)
+	}
+	return Shape{Seats: cfg.Seats, Keep: cfg.Keep}
+}
+
+func (cfg *StageConfig) raised(ctx context.Context, part Part) {
+	if cfg.Raised != nil {
+		cfg.Raised(ctx, part)
+	}
 }
 
 // Stage is a whole simulated network: its hosts run the real dispatchers and backends.
@@ -94,13 +129,6 @@ func (s *Stage) Run(ctx context.Context) error {
 
 // raise starts every host and waits until all of them can work.
 func (s *Stage) raise(ctx context.Context, spawn func(string, func(context.Context) error, context.Context)) error {
-	for _, id := range s.cfg.Proxies {
-		p, hostCtx, err := s.addProxy(ctx, id)
-		if err != nil {
-			return err
-		}
-		spawn(string(id), p.dispatcher.Run, hostCtx)
-	}
 	for _, id := range s.cfg.Backends {
 		b, err := s.addBackend(ctx, id)
 		if err != nil {
@@ -108,7 +136,19 @@ func (s *Stage) raise(ctx context.Context, spawn func(string, func(context.Conte
 		}
 		spawn(string(id), b.Run, ctx)
 	}
-	return s.awaitReady(ctx)
+	s.cfg.raised(ctx, BackendsUp)
+	for _, id := range s.cfg.Proxies {
+		p, hostCtx, err := s.addProxy(ctx, id)
+		if err != nil {
+			return err
+		}
+		spawn(string(id), p.dispatcher.Run, hostCtx)
+	}
+	if err := s.awaitReady(ctx); err != nil {
+		return err
+	}
+	s.cfg.raised(ctx, ProxiesUp)
+	return nil
 }
 
 func (s *Stage) addProxy(ctx context.Context, id events.HostID) (*proxy, context.Context, error) {
@@ -118,7 +158,7 @@ func (s *Stage) addProxy(ctx context.Context, id events.HostID) (*proxy, context
 	}
 	p := &proxy{cable: &cable{Conn: conn}}
 	p.dispatcher, err = actors.NewDispatcher(actors.DispatcherConfig{
-		Identity: s.cfg.Identity(events.SourceEdge, id), Log: p.cable, Bus: p.cable, Logger: s.cfg.Logger, Timing: s.cfg.Timing,
+		Identity: s.cfg.Identity(events.SourceEdge, id), Log: p.cable, Bus: p.cable, Logger: s.cfg.Logger, Timing: s.cfg.Timing, Line: s.cfg.Line,
 		Kind: events.KindEdge, Domain: domain, Port: 25565, Players: func() int { return p.edge.Players() }, Version: s.cfg.Version,
 	})
 	if err != nil {
@@ -138,14 +178,22 @@ func (s *Stage) addBackend(ctx context.Context, id events.HostID) (*actors.Backe
 	if err != nil {
 		return nil, fmt.Errorf("connect %s: %w", id, err)
 	}
-	w := NewWorld(id, s.cfg.Seats, s.cfg.Tick)
+	shape := s.cfg.shape(id)
+	w := NewWorld(id, shape.Seats, s.cfg.Tick)
+	if shape.Down {
+		w.Kill()
+	}
 	s.net.AddWorld(w)
 	s.mu.Lock()
 	s.worlds[id] = w
 	s.mu.Unlock()
+	var regions []actors.Region
+	if shape.Keep > 0 {
+		regions = []actors.Region{{Name: RegionOf(id), World: "minecraft:overworld", MinRadius: 500, MaxRadius: 5000, Keep: shape.Keep}}
+	}
 	return actors.NewBackend(actors.BackendConfig{
 		Identity: s.cfg.Identity(events.SourceBackend, id), Log: conn, Bus: conn, World: w, Logger: s.cfg.Logger, Timing: s.cfg.Timing,
-		Regions:   []actors.Region{{Name: RegionOf(id), World: "minecraft:overworld", MinRadius: 500, MaxRadius: 5000, Keep: s.cfg.Keep}},
+		Regions: regions, Pace: s.cfg.Line.DrainPerSecond,
 		Advertise: WorldAddress(id), Public: WorldAddress(id), Adapter: "sim", Version: s.cfg.Version,
 	})
 }
@@ -175,8 +223,11 @@ func (s *Stage) allReady() bool {
 			return false
 		}
 		for _, id := range s.cfg.Backends {
-			b := p.dispatcher.View().Fleet().Backend(id)
-			if b == nil || !b.Live || b.State != events.Ready || b.Kept() == 0 {
+			b, shape := p.dispatcher.View().Fleet().Backend(id), s.cfg.shape(id)
+			if shape.Down {
+				continue
+			}
+			if b == nil || !b.Live || b.State != events.Ready || b.Kept() == 0 && shape.Keep > 0 {
 				return false
 			}
 		}

@@ -49,6 +49,13 @@ type demoOptions struct {
 	json     bool
 	verbose  bool
 
+	proxies  int
+	backends int
+	measure  time.Duration // of each role; 0: not at all
+
+	capacity int // of the small server of a rush; 0: players wander
+	pace     float64
+
 	fill       uint64
 	config     string // network.yml whose store is filled
 	playersSet bool   // --players was given
@@ -64,6 +71,11 @@ servers and players who ask for places on the other server. Everything but the s
 and the clients' sockets is the real thing. The data it leaves can be read with tail and
 replay; run again on the same directory it goes on, and ends what was open.
 
+With --capacity all players stand in a lobby and ask at once, where one server has so many seats
+and the other is down; 6 s later it returns, and the line empties at --pace (500 players unless
+--players says otherwise). With --measure what each role costs while nobody asks is measured
+first: the store, then --backends of them, then --proxies, each as the difference it makes.
+
 With --fill no network is run: the facts of one that was busy for long are written as fast as
 the disk takes them, decided, signed, chained and sealed as ever, and synced once at the end.
 It is a log to try the reading verbs on; with --config one that the hosts of that network begin
@@ -71,10 +83,15 @@ with.
 
 Exit status: 0 nothing lost and nothing doubled, 1 otherwise, or when it could not run.`,
 		Example: `  landfall demo --players 50 --rate 20 --kill-proxy
+  landfall demo --capacity 100 --pace 20
+  landfall demo --backends 1000 --proxies 10 --measure 10s
   landfall demo --fill 1000000 --dir busy && landfall verify --store busy`,
 		Args: exactly(0, ""),
 		RunE: func(c *cobra.Command, _ []string) error {
 			o.playersSet = c.Flags().Changed("players")
+			if o.capacity > 0 && !o.playersSet {
+				o.players = rushPlayers
+			}
 			return demo(c.Context(), o, c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
@@ -85,6 +102,11 @@ Exit status: 0 nothing lost and nothing doubled, 1 otherwise, or when it could n
 	f.DurationVar(&o.duration, "duration", 6*time.Second, "how long players go on asking")
 	f.StringVar(&o.durable, "durability", string(streams.Always), "when an acknowledged fact is on the disk, as store.durability: always, grouped or lazy")
 	f.BoolVar(&o.kill, "kill-proxy", false, "one proxy dies halfway, with what it had claimed")
+	f.IntVar(&o.proxies, "proxies", len(demoProxies), "proxies (2 to 20)")
+	f.IntVar(&o.backends, "backends", len(demoBackends), "backends (2 to 1000)")
+	f.DurationVar(&o.measure, "measure", 0, "measure for so long what each role costs before anybody plays (1s to 10m)")
+	f.IntVar(&o.capacity, "capacity", 0, "seats of one server, for players who all ask at once (1 to one less than players)")
+	f.Float64Var(&o.pace, "pace", rushPace, "with --capacity: places each server gives in a second (1 to 1000)")
 	f.Uint64Var(&o.fill, "fill", 0, "write a log of so many facts instead, into a directory without one")
 	f.StringVar(&o.config, "config", "", "with --fill: a network.yml, whose store is made, for `landfall up`")
 	f.BoolVar(&o.json, "json", false, "JSON lines; the last one is the summary")
@@ -102,6 +124,20 @@ func (o demoOptions) check() error {
 		return usageError("--config %s: only --fill goes by a network's file", o.config)
 	case o.fill > 0 && o.kill:
 		return usageError("--fill runs no proxy that --kill-proxy could end: give one")
+	case o.proxies < 2 || o.proxies > 20:
+		return usageError("--proxies %d: want 2 to 20", o.proxies)
+	case o.backends < 2 || o.backends > 1000:
+		return usageError("--backends %d: want 2 to 1000", o.backends)
+	case o.measure != 0 && (o.measure < time.Second || o.measure > 10*time.Minute):
+		return usageError("--measure %s: want 1s to 10m", o.measure)
+	case o.capacity < 0 || o.capacity >= o.players && o.capacity > 0:
+		return usageError("--capacity %d: want 1 to %d, one less than players", o.capacity, o.players-1)
+	case o.capacity > 0 && (o.fill > 0 || o.kill || o.measure > 0 || o.backends != len(demoBackends) || o.proxies != len(demoProxies)):
+		return usageError("--capacity plays a story of its own: leave out --fill, --kill-proxy, --measure, --backends and --proxies")
+	case o.fill > 0 && o.measure > 0:
+		return usageError("--fill runs no host that --measure could measure: give one")
+	case o.pace < 1 || o.pace > 1000:
+		return usageError("--pace %g: want 1 to 1000 places a second", o.pace)
 	case o.rate < 0.1 || o.rate > 2000:
 		return usageError("--rate %g: want 0.1 to 2000 requests a second", o.rate)
 	case o.duration < 100*time.Millisecond || o.duration > 24*time.Hour:
@@ -122,7 +158,8 @@ func (o demoOptions) mostPlayers() int {
 // summary is the demo's last word.
 type summary struct {
 	sim.Report
-	Dir string `json:"dir"`
+	Dir   string     `json:"dir"`
+	Roles []roleCost `json:"roles,omitempty"` // what each costs, when it was measured
 }
 
 func demo(ctx context.Context, o demoOptions, stdout, stderr io.Writer) error {
@@ -135,6 +172,9 @@ func demo(ctx context.Context, o demoOptions, stdout, stderr io.Writer) error {
 	r, err := openDemo(ctx, o, stdout, stderr)
 	if err != nil {
 		return err
+	}
+	if o.capacity > 0 {
+		return errors.Join(r.rush(ctx), r.close())
 	}
 	report, err := r.play(ctx)
 	if err = errors.Join(err, r.close()); err != nil {
@@ -159,6 +199,27 @@ type demoRun struct {
 	logins map[events.HostID]embedded.User
 	conns  []*streams.Store
 	since  uint64
+	roles  []roleCost
+}
+
+// numbered are so many ids.
+func numbered(what string, n int) []events.HostID {
+	ids := make([]events.HostID, n)
+	for i := range ids {
+		ids[i] = events.HostID(fmt.Sprintf("%s-%d", what, i+1))
+	}
+	return ids
+}
+
+func (o demoOptions) proxyIDs() []events.HostID {
+	return numbered("proxy", max(o.proxies, len(demoProxies)))
+}
+
+func (o demoOptions) backendIDs() []events.HostID {
+	if o.capacity > 0 {
+		return []events.HostID{rushLobby, rushSmall, rushLarge}
+	}
+	return numbered("backend", max(o.backends, len(demoBackends)))
 }
 
 func openDemo(ctx context.Context, o demoOptions, stdout, stderr io.Writer) (*demoRun, error) {
@@ -167,8 +228,8 @@ func openDemo(ctx context.Context, o demoOptions, stdout, stderr io.Writer) (*de
 		return nil, err
 	}
 	r := newDemoRun(o, stdout, stderr)
-	r.addLogins(secret, streams.RoleDispatcher, demoProxies)
-	r.addLogins(secret, streams.RoleBackend, demoBackends)
+	r.addLogins(secret, streams.RoleDispatcher, o.proxyIDs())
+	r.addLogins(secret, streams.RoleBackend, o.backendIDs())
 	return r, r.open(ctx, embedded.Config{Dir: o.dir, Network: "demo", Creator: createdByDemo, Durability: streams.Durability(o.durable)}, secret)
 }
 
@@ -250,7 +311,7 @@ func (r *demoRun) play(ctx context.Context) (sim.Report, error) {
 	stop, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stage := sim.NewStage(stop, sim.StageConfig{
-		Proxies: demoProxies, Backends: demoBackends, Keep: max(16, r.o.players), Seats: 4 * r.o.players, Tick: 2 * time.Millisecond, Reconnect: 30 * time.Millisecond,
+		Proxies: r.o.proxyIDs(), Backends: r.o.backendIDs(), Keep: max(16, r.o.players), Seats: 4 * r.o.players, Raised: r.costs(stop), Tick: 2 * time.Millisecond, Reconnect: 30 * time.Millisecond,
 		Timing: demoTiming, Connect: r.connectAs, Identity: r.identity, Logger: r.log, Version: buildInfo().Version,
 	})
 	crew := newGang(stop)
@@ -355,7 +416,7 @@ func (r *demoRun) facts(ctx context.Context) iter.Seq2[events.Event, error] {
 }
 
 func (r *demoRun) show(report sim.Report) error {
-	s := summary{Report: report, Dir: r.o.dir}
+	s := summary{Report: report, Dir: r.o.dir, Roles: r.roles}
 	if r.o.json {
 		return json.NewEncoder(r.out.w).Encode(s)
 	}

@@ -172,6 +172,12 @@ func TestDemoRefuses(t *testing.T) {
 		"no players":             {[]string{"--players", "0"}, statusUsage, "want 1 to 2000"},
 		"no rate":                {[]string{"--rate", "0"}, statusUsage, "requests a second"},
 		"no time":                {[]string{"--duration", "0s"}, statusUsage, "want 100ms"},
+		"one proxy":              {[]string{"--proxies", "1"}, statusUsage, "want 2 to 20"},
+		"too many backends":      {[]string{"--backends", "1001"}, statusUsage, "want 2 to 1000"},
+		"a short measure":        {[]string{"--measure", "10ms"}, statusUsage, "want 1s to 10m"},
+		"room for all":           {[]string{"--capacity", "12", "--players", "12"}, statusUsage, "--capacity 12: want 1 to 11"},
+		"two stories":            {[]string{"--capacity", "3", "--kill-proxy"}, statusUsage, "leave out --fill"},
+		"no pace":                {[]string{"--capacity", "3", "--pace", "0"}, statusUsage, "want 1 to 1000 places"},
 		"no durability":          {[]string{"--durability", "soon"}, statusUsage, "want always, grouped or lazy"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -181,5 +187,40 @@ func TestDemoRefuses(t *testing.T) {
 				t.Errorf("status %d, want %d; %q, want one line with %q; printed %q", status, c.status, errs, c.says, out)
 			}
 		})
+	}
+}
+
+// TestDemoOfTheLine: all ask at once, few have room, and a server returns.
+func TestDemoOfTheLine(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "demo")
+	status, out, errs := landfall(t.Context(), "demo", "--dir", dir, "--players", "24", "--capacity", "4", "--pace", "20", "--json")
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	var s rushSummary
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &s); err != nil {
+		t.Fatalf("status %d, %v: %q, %q", status, err, out, errs)
+	}
+	if status != statusOK || s.First != 4 || s.Waited != 20 || s.Arrived != 24 || s.Told != 20 || s.Lost+s.Doubled != 0 || s.Overtaken > 2*20 {
+		t.Errorf("status %d, %+v, %q", status, s, errs)
+	}
+	if text := s.String(); !strings.Contains(text, "24 players asked at once, with room for 4: 4 arrived, 20 waited in line, 20 of them read their position") {
+		t.Errorf("it says %s", text)
+	}
+}
+
+// TestDemoMeasuresItsRoles: what each costs, and that its hosts had the time to beat.
+func TestDemoMeasuresItsRoles(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "demo")
+	status, out, errs := landfall(t.Context(), "demo", "--dir", dir, "--backends", "5", "--proxies", "3", "--measure", "1s", "--players", "4", "--duration", "200ms", "--json")
+	s := demoSummary(t, out)
+	if status != statusOK || s.Lost+s.Doubled != 0 || len(s.Roles) != 3 {
+		t.Fatalf("status %d, %+v, %q", status, s, errs)
+	}
+	for i, want := range []struct {
+		role  string
+		hosts int
+	}{{"store", 1}, {"backends", 5}, {"proxies", 3}} {
+		if r := s.Roles[i]; r.Role != want.role || r.Hosts != want.hosts || !r.Measured || i > 0 && r.Beats <= 0 {
+			t.Errorf("role %d: %+v, want %+v", i, r, want)
+		}
 	}
 }
