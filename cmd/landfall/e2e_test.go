@@ -29,6 +29,7 @@ func TestE2E(t *testing.T) {
 		t.Run("mixed", func(t *testing.T) { t.Parallel(); testMixed(t, binary) })
 		t.Run("failures", func(t *testing.T) { t.Parallel(); testFailures(t, binary) })
 		t.Run("joins", func(t *testing.T) { t.Parallel(); testJoins(t, binary) })
+		t.Run("stops", func(t *testing.T) { t.Parallel(); testStops(t, binary) })
 		t.Run("limits", func(t *testing.T) { t.Parallel(); testLimits(t, binary) })
 		t.Run("client too old", func(t *testing.T) { t.Parallel(); testOldClient(t, binary) })
 	})
