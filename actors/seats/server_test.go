@@ -59,9 +59,9 @@ func newServer(t *testing.T, address string) (*Server, *ears) {
 }
 
 var (
-	answer = vintage.Answer{Name: "east", Players: 3, Max: 20, Version: "1.22.6"}
-	failed = errors.New("refused")
-	player = actors.Player{ID: events.NativePlayer("vintagestory", "uid"), Name: "alice"}
+	answer     = vintage.Answer{Name: "east", Players: 3, Max: 20, Version: "1.22.6"}
+	errRefused = errors.New("refused")
+	player     = actors.Player{ID: events.NativePlayer("vintagestory", "uid"), Name: "alice"}
 )
 
 // TestLifeOfAServer: it is up when it answers, down after three questions without an answer, and in another life then.
@@ -70,7 +70,7 @@ func TestLifeOfAServer(t *testing.T) {
 	if _, err := s.Health(t.Context()); !errors.Is(err, actors.ErrDown) {
 		t.Errorf("before the first answer: %v", err)
 	}
-	for _, err := range []error{nil, failed, failed, nil, failed, failed, failed, failed, nil} {
+	for _, err := range []error{nil, errRefused, errRefused, nil, errRefused, errRefused, errRefused, errRefused, nil} {
 		s.note(answer, err)
 	}
 	if want := []string{"up 1", "down", "up 2"}; !slices.Equal(e.all(), want) {
