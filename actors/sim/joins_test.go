@@ -91,7 +91,11 @@ func TestTheFirstJoinLandsAtAPlace(t *testing.T) {
 		}}}))
 		server = r.comes(p)
 		r.until("another transfer", 5*time.Second, func() bool { return len(r.transfersOf(p)) == 2 })
-		r.completed(p, r.outcome(p, 5*time.Second), server)
+		later := r.outcome(p, 5*time.Second)
+		r.completed(p, later, server)
+		if later.Claim.From != "" || later.Claim.Session != 0 {
+			t.Errorf("claimed for %+v: the server of the last visit has no part in it", later.Claim)
+		}
 	})
 }
 

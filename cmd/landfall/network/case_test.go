@@ -186,11 +186,11 @@ edge: { domain: play.example.net, fallback: a, backends: { a: "[fd00::2]:25565" 
 hosts:
   a: { game: tcp, advertise: "[fd00::5]:25566", regions: { default: {} } }
   p: { edges: [ { game: tcp, listen: "[::]:25565", dialled: { "[fd00::9]:25565": a } } ] }
-triggers: { join: { map: { "play.example.net": { region: r } } } }
+triggers: { join: { map: { "play.example.net": { region: default } } } }
 `)
 	for got, want := range map[string]string{
 		n.Store.URL: "nats://[fd00::1]:4222,nats://db-2.example.net:4223", n.Hosts["a"].Advertise: "[fd00::5]:25566", n.Edge.Backends["a"]: "[fd00::2]:25565",
-		n.Hosts["p"].Edges[0].Dialled["[fd00::9]:25565"]: "a", n.Triggers.Join.Map["play.example.net"].Region: "r",
+		n.Hosts["p"].Edges[0].Dialled["[fd00::9]:25565"]: "a", n.Triggers.Join.Map["play.example.net"].Region: "default",
 	} {
 		if got != want {
 			t.Errorf("%q is read as %q", want, got)

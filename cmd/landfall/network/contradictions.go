@@ -34,6 +34,7 @@ var rules = []func(*judge){
 	(*judge).checkCommand,
 	(*judge).checkLobbies,
 	(*judge).checkJoins,
+	(*judge).checkDestinations,
 }
 
 func (j *judge) checkName() {
@@ -345,6 +346,27 @@ func (j *judge) checkJoins() {
 	leads := func(h Host) bool { return h.IsEdge() && !h.IsRouter() }
 	if j.Triggers.Join.Enabled && !slices.ContainsFunc(slices.Collect(maps.Values(j.Hosts)), leads) {
 		j.fault(CodeContradiction, "triggers.join.enabled", "true, but no host has edges that dispatch, so nobody leads a login; allowed: false, or a host with edges")
+	}
+}
+
+// checkDestinations: a trigger that leads to a region which no server has leads nowhere, each time.
+func (j *judge) checkDestinations() {
+	known := map[string]bool{}
+	for _, h := range j.Hosts {
+		for name := range h.Regions {
+			known[name] = true
+		}
+	}
+	names := slices.Sorted(maps.Keys(known))
+	for _, trigger := range []struct {
+		key string
+		MappedTrigger
+	}{{"triggers.join.map.", j.Triggers.Join}, {"triggers.event.map.", j.Triggers.Event}} {
+		for _, by := range slices.Sorted(maps.Keys(trigger.Map)) {
+			if region := trigger.Map[by].Region; region != "" && !known[region] {
+				j.fault(CodeContradiction, trigger.key+by+".region", "%q is a region of no server%s; allowed: %s, or \"\" for any", region, Meant(Nearest(region, names)), listed(names, "none, no server has regions"))
+			}
+		}
 	}
 }
 

@@ -173,10 +173,10 @@ func TestATermKeepsWhatTheFileLeavesOut(t *testing.T) {
 }
 
 func TestAMapOfTheFileReplacesTheDefault(t *testing.T) {
-	n := parse(t, small+`triggers: { join: { map: { play.example.net: { region: nether } } } }
+	n := parse(t, small+`triggers: { join: { map: { play.example.net: { region: default } } } }
 limits: { join: { perDay: 3 } }
 `)
-	if want := map[string]Destination{"play.example.net": {Region: "nether"}}; !reflect.DeepEqual(n.Triggers.Join.Map, want) {
+	if want := map[string]Destination{"play.example.net": {Region: "default"}}; !reflect.DeepEqual(n.Triggers.Join.Map, want) {
 		t.Errorf("join map = %v", n.Triggers.Join.Map)
 	}
 	if want := map[string]Limit{"join": {PerDay: 3, Scope: "network"}}; !reflect.DeepEqual(n.Limits, want) {
