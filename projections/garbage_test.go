@@ -8,11 +8,11 @@ import (
 	"github.com/landfall/landfall/events"
 )
 
-// TestGarbageElsewhere (P12): what lies under other keys of a bucket stops no fold, moves no
+// TestCase115_GarbageChangesNothing (P12): what lies under other keys of a bucket stops no fold, moves no
 // player's guard and is reported with its place. Only a record that is signed with the
 // network's own key and of a type that this version does not know stops a fold, whoever's key
 // it lies under: see TestFoldStops.
-func TestGarbageElsewhere(t *testing.T) {
+func TestCase115_GarbageChangesNothing(t *testing.T) {
 	signature := strings.Repeat("0", 64)
 	garbage := map[string]struct {
 		header events.Header

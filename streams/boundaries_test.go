@@ -92,7 +92,7 @@ func uses(f *ast.FuncDecl, names ...string) (found bool) {
 }
 
 // TestGarbageElsewhere (P12): whatever lies in a bucket under other keys, a player's facts are
-// found, followed and guarded as before. What a fold makes of it: projections.TestGarbageElsewhere.
+// found, followed and guarded as before. What a fold makes of it: projections.TestCase115_GarbageChangesNothing.
 func TestGarbageElsewhere(t *testing.T) {
 	srv := openServer(t, testConfig(t))
 	st := ensured(t, srv.Connection())

@@ -41,8 +41,8 @@ func bubbled(t *testing.T, test func(t *testing.T, st *streams.Store)) {
 	})
 }
 
-// TestKeysExpireAndTailsHearOfIt: limits and routes carry their own time to live.
-func TestKeysExpireAndTailsHearOfIt(t *testing.T) {
+// TestCase092_AnExpiryMarkerIsNoValue: limits and routes carry their own time to live.
+func TestCase092_AnExpiryMarkerIsNoValue(t *testing.T) {
 	bubbled(t, func(t *testing.T, st *streams.Store) {
 		f := newFollower()
 		ctx, cancel := context.WithCancel(t.Context())

@@ -60,6 +60,9 @@ func (s *Store) ensure(ctx context.Context, b events.Bucket, want jetstream.Stre
 func (s *Store) ensureOnce(ctx context.Context, b events.Bucket, want jetstream.StreamConfig) error {
 	info, err := s.streamInfo(ctx, b)
 	if errors.Is(err, errNotThere) && s.cfg.Carrier {
+		if err := s.wasLost(ctx, b, want); err != nil {
+			return err
+		}
 		if err := s.create(ctx, want); err != nil {
 			return err
 		}
@@ -76,6 +79,32 @@ func (s *Store) ensureOnce(ctx context.Context, b events.Bucket, want jetstream.
 	}
 	if info.Cluster != nil && info.Cluster.Leader == "" && want.Replicas > 1 {
 		return fmt.Errorf("stream %s has no leader yet", want.Name)
+	}
+	return nil
+}
+
+// wasLost refuses to make a durable stream where one must have been: streams are made in the
+// order of the table, so none is missing in front of one that is there. An empty log in its
+// place would be taken for the truth.
+func (s *Store) wasLost(ctx context.Context, b events.Bucket, want jetstream.StreamConfig) error {
+	if row, _ := rowOf(b); row.kind != durable || want.Storage != jetstream.FileStorage {
+		return nil
+	}
+	behind := false
+	for _, r := range topology {
+		switch _, err := s.streamInfo(ctx, r.bucket); {
+		case r.bucket == b:
+			behind = true
+		case !behind || errors.Is(err, errNotThere):
+		case err != nil:
+			return err
+		default:
+			if _, err := s.streamInfo(ctx, b); !errors.Is(err, errNotThere) {
+				return err // somebody else has made all of them just now
+			}
+			return backoff.Permanent(fmt.Errorf("stream %s is missing and %s is there: it was lost, and no empty one is made in its place: restore the store's directory from a copy, or import an exported file into a new one",
+				want.Name, StreamName(r.bucket)))
+		}
 	}
 	return nil
 }

@@ -144,10 +144,10 @@ func (b *busy) Record(r events.Record) error {
 	return b.follower.Record(r)
 }
 
-// TestPausedFollower (P13): while a fold works nobody pulls, and the store deletes a consumer
+// TestCase083_ABlockedReader (P13): while a fold works nobody pulls, and the store deletes a consumer
 // that was idle for too long (half a minute). The tail goes on behind its last record all the
 // same, neither leaving one out nor giving one twice.
-func TestPausedFollower(t *testing.T) {
+func TestCase083_ABlockedReader(t *testing.T) {
 	const facts = 3000
 	for name, pause := range map[string]time.Duration{"12 s": 12 * time.Second, "a minute": time.Minute, "an hour": time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -170,9 +170,9 @@ func TestPausedFollower(t *testing.T) {
 	}
 }
 
-// TestRestartUnderTails (P13): the store is away for a moment, for half a minute, for an hour.
+// TestCase082_TheStoreIsAway (P13): the store is away for a moment, for half a minute, for an hour.
 // Tails hear of it, go on without a gap or a repeat, and one consumer each is left.
-func TestRestartUnderTails(t *testing.T) {
+func TestCase082_TheStoreIsAway(t *testing.T) {
 	const tails, each = 3, 100
 	bubbledBootable(t, func(t *testing.T, b *bootable, _ *r1.Cable, st *streams.Store) {
 		var followers []*follower

@@ -38,8 +38,8 @@ func as(srv *embedded.Server, role streams.Role, id events.HostID) streams.Confi
 	return c
 }
 
-// TestPermissionWalk: every role against every kind of subject. Letters: who may.
-func TestPermissionWalk(t *testing.T) {
+// TestCase095_EachRoleItsSubjects: every role against every kind of subject. Letters: who may.
+func TestCase095_EachRoleItsSubjects(t *testing.T) {
 	srv := roleServer(t)
 	const backend, dispatcher, auditor, operator, program = "b", "d", "a", "o", "p"
 	hosts := []struct {

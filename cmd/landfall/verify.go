@@ -143,12 +143,12 @@ func verify(ctx context.Context, log history, o *opener, remembered []events.Che
 	for _, m := range remembered {
 		v.remembers(m, v.end(events.Transfers))
 	}
+	end := v.verdict() // which puts them in order
 	for _, f := range v.findings {
 		if err := out.print(f); err != nil {
 			return err
 		}
 	}
-	end := v.verdict()
 	if err := out.print(end); err != nil {
 		return err
 	}
