@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"github.com/spf13/cobra"
 
 	"github.com/landfall/landfall/actors"
@@ -296,7 +297,15 @@ func (r *demoRun) connectAs(ctx context.Context, kind events.SourceKind, id even
 	u := r.logins[id]
 	c.Role, c.ID, c.User, c.Password = u.Role, u.ID, u.Name, u.Password
 	c.Carrier, c.NoRead = false, kind == events.SourceBackend
-	return r.connect(ctx, c)
+	var st *streams.Store
+	err := backoff.Retry(func() (err error) { // a machine that is busy may take too long over one of a thousand
+		st, err = r.connect(ctx, c)
+		return err
+	}, backoff.WithContext(backoff.WithMaxRetries(backoff.NewConstantBackOff(200*time.Millisecond), 10), ctx))
+	if err != nil {
+		return nil, err
+	}
+	return st, nil
 }
 
 func (r *demoRun) identity(kind events.SourceKind, id events.HostID) actors.Identity {
