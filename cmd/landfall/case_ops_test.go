@@ -20,8 +20,8 @@ func TestCase106_AFailedStartSaysWhy(t *testing.T) {
 	all := oneHost("127.0.0.1:1")
 	for _, c := range []struct {
 		name, config string
-		status               int
-		says                 []string
+		status       int
+		says         []string
 	}{
 		{"a port that is taken", strings.Replace(all, "127.0.0.1:0", busy, 1), statusFailed, []string{busy, "address already in use"}},
 		{"a file that is wrong", strings.Replace(all, "edges:", "edgse:", 1), statusFailed, []string{"network.yml:6", "edges"}},
