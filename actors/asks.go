@@ -25,14 +25,14 @@ func (d *Dispatcher) serveAsks(ctx context.Context, g *errgroup.Group) {
 			})
 		})
 	}
-	serve(events.VerbRequest, answerWith(d.Identity, fromBackend(events.VerbRequest), refuseRequest, d.answerRequest))
-	serve(events.VerbArrived, answerWith(d.Identity, fromBackend(events.VerbArrived), refuseArrived, d.answerArrived))
-	serve(events.VerbPlaced, answerWith(d.Identity, fromBackend(events.VerbPlaced), refusePlain, d.answerPlaced))
-	serve(events.VerbCancel, answerWith(d.Identity, fromBackend(events.VerbCancel), refusePlain, func(ctx context.Context, from events.HostID, q events.CancelAsk) events.Answer {
+	serve(events.VerbRequest, answerWatched(d.Identity, fromBackend(events.VerbRequest), d.rejectedAsk, refuseRequest, d.answerRequest))
+	serve(events.VerbArrived, answerWatched(d.Identity, fromBackend(events.VerbArrived), d.rejectedAsk, refuseArrived, d.answerArrived))
+	serve(events.VerbPlaced, answerWatched(d.Identity, fromBackend(events.VerbPlaced), d.rejectedAsk, refusePlain, d.answerPlaced))
+	serve(events.VerbCancel, answerWatched(d.Identity, fromBackend(events.VerbCancel), d.rejectedAsk, refusePlain, func(ctx context.Context, from events.HostID, q events.CancelAsk) events.Answer {
 		return d.CancelFor(ctx, q.Player, from)
 	}))
-	serve(events.VerbState, answerWith(d.Identity, fromBackend(events.VerbState), refuseState, d.answerState))
-	serve(events.VerbSettings, answerWith(d.Identity, fromBackend(events.VerbSettings), refuseSettings, d.answerSettings))
+	serve(events.VerbState, answerWatched(d.Identity, fromBackend(events.VerbState), d.rejectedAsk, refuseState, d.answerState))
+	serve(events.VerbSettings, answerWatched(d.Identity, fromBackend(events.VerbSettings), d.rejectedAsk, refuseSettings, d.answerSettings))
 	g.Go(func() error {
 		return d.bus.Serve(ctx, events.TriggerOf("*"), dispatcherQueue, func() {}, d.answerEvent)
 	})

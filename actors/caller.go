@@ -71,6 +71,14 @@ func announce(ctx context.Context, i Identity, bus Bus, subject string, body any
 func answerWith[Q any, A comparable](i Identity, allowed func(subject string, s events.Source) *events.Refusal, refuse func(*events.Refusal) A,
 	handle func(ctx context.Context, from events.HostID, q Q) A,
 ) func(context.Context, string, events.Wire) events.Wire {
+	return answerWatched(i, allowed, func(string, events.Wire, *events.Refusal) {}, refuse, handle)
+}
+
+// answerWatched is answerWith that also tells what was refused before it was handled.
+func answerWatched[Q any, A comparable](i Identity, allowed func(subject string, s events.Source) *events.Refusal,
+	rejected func(subject string, w events.Wire, refusal *events.Refusal), refuse func(*events.Refusal) A,
+	handle func(ctx context.Context, from events.HostID, q Q) A,
+) func(context.Context, string, events.Wire) events.Wire {
 	return func(ctx context.Context, subject string, w events.Wire) events.Wire {
 		var q Q
 		call, refusal := events.OpenCall(i.Keys, subject, w, &q)
@@ -79,6 +87,7 @@ func answerWith[Q any, A comparable](i Identity, allowed func(subject string, s 
 		}
 		var a A
 		if refusal != nil {
+			rejected(subject, w, refusal)
 			a = refuse(refusal)
 		} else {
 			if call.Deadline > 0 {

@@ -104,7 +104,8 @@ type Dispatcher struct {
 
 	marker func() [16]byte
 
-	tasks tasks
+	tasks    tasks
+	rejected rejections
 }
 
 // counters are what metrics and tests read.
@@ -317,34 +318,10 @@ func (d *Dispatcher) Report(r events.Rejected) {
 	d.audit(r)
 }
 
-// audit appends to the audit bucket in the background. Losing one under a store outage is
-// accepted; it is logged either way.
-func (d *Dispatcher) audit(r events.Rejected) {
-	d.background(func(ctx context.Context) {
-		key := string(d.Source.ID) + "." + string(r.Code)
-		var prev uint64
-		for range maxAttempts {
-			m, err := d.seal(d.NewID(), key, events.TransferID{}, prev, &r)
-			if err != nil {
-				d.logger.Error("seal audit entry", "error", err)
-				return
-			}
-			_, err = d.log.Append(ctx, m)
-			var failed *events.AppendError
-			if !errors.As(err, &failed) || failed.Reason != events.Conflict && failed.Reason != events.InFlight {
-				return
-			}
-			last, _, err := d.log.Last(ctx, events.Audit, key)
-			if err != nil {
-				return
-			}
-			prev = last.Seq
-		}
-	})
+// background runs a task that ends with the dispatcher, if it lives.
+func (d *Dispatcher) background(task func(ctx context.Context)) (started bool) {
+	return d.tasks.run(task)
 }
-
-// background runs a task that ends with the dispatcher, if it still lives.
-func (d *Dispatcher) background(task func(ctx context.Context)) { d.tasks.run(task) }
 
 // ErrDuplicateID says that another process beats under this host's id: this one must stop,
 // and must not be restarted by a supervisor.

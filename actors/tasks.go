@@ -21,15 +21,16 @@ func (t *tasks) begin(ctx context.Context) {
 	t.alive = ctx
 }
 
-// run starts a task, if its actor still lives. It does not wait for it.
-func (t *tasks) run(task func(ctx context.Context)) {
+// run starts a task, if its actor lives, and tells whether it does. It does not wait for it.
+func (t *tasks) run(task func(ctx context.Context)) (started bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	ctx := t.alive
 	if ctx == nil || ctx.Err() != nil {
-		return
+		return false
 	}
 	t.wg.Go(func() { task(ctx) })
+	return true
 }
 
 // end waits for the tasks, whose context has ended, and takes no more.

@@ -39,7 +39,7 @@ func (d *Dispatcher) wishOf(event string) (events.Wish, *events.Refusal) {
 // answerEvent opens a transfer for a player for whom something has happened. Operators and
 // dispatchers may say so; a backend asks for its own players (see answerRequest).
 func (d *Dispatcher) answerEvent(ctx context.Context, subject string, w events.Wire) events.Wire {
-	answer := answerWith(d.Identity, fromDispatcher, refuseRequest, func(ctx context.Context, _ events.HostID, q events.TriggerAsk) events.RequestAnswer {
+	answer := answerWatched(d.Identity, fromDispatcher, d.rejectedAsk, refuseRequest, func(ctx context.Context, _ events.HostID, q events.TriggerAsk) events.RequestAnswer {
 		return d.Happened(ctx, events.EventOf(subject), q)
 	})
 	return answer(ctx, subject, w)

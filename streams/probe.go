@@ -21,10 +21,9 @@ type Probe struct {
 	fact    bool
 }
 
-const (
-	noSuchStream = "landfall-doctor" // no stream of ours: they begin with KV_
-	noSuchKey    = "landfall-doctor"
-)
+// ProbeName is the stream and the key that probes name. Neither exists: the streams of a
+// network begin with KV_.
+const ProbeName = "landfall-doctor"
 
 // Probes are what can be tried of a role's permissions without a trace. They say what the role
 // is for, and do not follow from PermissionsOf: a mistake there shows.
@@ -33,14 +32,14 @@ func Probes(role Role, id events.HostID) []Probe {
 	case RoleBackend:
 		return append([]Probe{
 			beat(events.BackendKey(id), "write its own heartbeat", true),
-			beat(events.BackendKey(noSuchKey), "write the heartbeat of another host", false),
+			beat(events.BackendKey(ProbeName), "write the heartbeat of another host", false),
 			fact(events.Transfers, false), fact(events.Sessions, false), fact(events.Control, false), fact(events.Audit, false),
 			call("STREAM.INFO."+StreamName(events.Transfers), "look at the log", false),
 		}, changes(false)...)
 	case RoleDispatcher:
 		out := []Probe{
 			beat(events.ProxyKey(id), "write its own heartbeat", true),
-			beat(events.ProxyKey(noSuchKey), "write the heartbeat of another host", false),
+			beat(events.ProxyKey(ProbeName), "write the heartbeat of another host", false),
 			fact(events.Control, false),
 			call("STREAM.INFO."+StreamName(events.Transfers), "look at the log", true),
 		}
@@ -65,9 +64,9 @@ func Probes(role Role, id events.HostID) []Probe {
 
 func changes(allowed bool) []Probe {
 	return []Probe{
-		call("STREAM.DELETE."+noSuchStream, "delete a stream", allowed),
-		call("STREAM.PURGE."+noSuchStream, "empty a stream", allowed),
-		call("STREAM.UPDATE."+noSuchStream, "change a stream", allowed),
+		call("STREAM.DELETE."+ProbeName, "delete a stream", allowed),
+		call("STREAM.PURGE."+ProbeName, "empty a stream", allowed),
+		call("STREAM.UPDATE."+ProbeName, "change a stream", allowed),
 	}
 }
 
@@ -76,7 +75,7 @@ func beat(key, what string, allowed bool) Probe {
 }
 
 func fact(b events.Bucket, allowed bool) Probe {
-	return Probe{What: "append to " + string(b), Allowed: allowed, subject: b.Subject(noSuchKey), fact: true}
+	return Probe{What: "append to " + string(b), Allowed: allowed, subject: b.Subject(ProbeName), fact: true}
 }
 
 func call(api, what string, allowed bool) Probe {
@@ -89,7 +88,7 @@ func (s *Store) Try(ctx context.Context, p Probe) (allowed bool, err error) {
 	defer cancel()
 	m := nats.NewMsg(p.subject)
 	if p.fact {
-		m.Header.Set(headerStream, noSuchStream)
+		m.Header.Set(headerStream, ProbeName)
 	}
 	_, _, err = s.append.request(ctx, m)
 	switch {

@@ -13,6 +13,7 @@ import (
 	"github.com/landfall/landfall/cmd/landfall/network"
 	"github.com/landfall/landfall/events"
 	"github.com/landfall/landfall/projections/archive"
+	"github.com/landfall/landfall/streams/embedded"
 )
 
 const (
@@ -199,6 +200,8 @@ func (c *crew) makeDispatcher(ctx context.Context) error {
 	if c.dispatcher, err = c.host.dispatcher(st, id, kind, c.front); err != nil {
 		return err
 	}
+	denied := func(x embedded.Denial) { c.dispatcher.Denied(x.Login, x.Act, x.Subject) }
+	c.store.denied.Store(&denied)
 	c.sealer, err = c.host.sealer(st, id, kind, c.dispatcher.Report)
 	return err
 }

@@ -49,10 +49,16 @@ func (o *filterFlags) parse() (f filter, err error) {
 	return f, err
 }
 
+// typeSecurity is another name for what was refused.
+const typeSecurity = "security"
+
 func parseTypes(types []string) (out []string, err error) {
 	known := knownTypes()
 	for _, t := range types {
 		short := shortType(t)
+		if short == typeSecurity {
+			short = shortType(events.TypeName(&events.Rejected{}))
+		}
 		if !slices.Contains(known, short) {
 			return nil, usageError("--type %q%s: want one of %s", t, network.Meant(network.Nearest(short, known)), strings.Join(known, ", "))
 		}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/landfall/landfall/cmd/landfall/network"
@@ -27,6 +29,7 @@ type hostStore struct {
 	server *embedded.Server // nil: somebody else carries the store
 	shared *streams.Store   // of the carrier, for all its roles
 	byID   map[events.HostID]*streams.Store
+	denied atomic.Pointer[func(embedded.Denial)] // hears what the carried store denied to logins; nil: nobody
 }
 
 // openStore opens the store if this process carries it. Close must be called.
@@ -39,6 +42,7 @@ func (h *host) openStore(ctx context.Context) (*hostStore, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.Denied = s.hearDenial
 	if s.server, err = embedded.Open(ctx, cfg); err != nil {
 		return nil, h.storeError(err)
 	}
@@ -47,6 +51,13 @@ func (h *host) openStore(ctx context.Context) (*hostStore, error) {
 	}
 	h.log.Info("store opened", "dir", s.server.Dir(), "url", s.server.URL(), "durability", h.net.Store.Durability)
 	return s, nil
+}
+
+// hearDenial passes on what a login was denied, but not what the doctor tried.
+func (s *hostStore) hearDenial(d embedded.Denial) {
+	if hear := s.denied.Load(); hear != nil && !strings.Contains(d.Subject, streams.ProbeName) {
+		(*hear)(d)
+	}
 }
 
 func (h *host) storeError(err error) error {

@@ -78,12 +78,12 @@ func (f *tailFlags) addTo(c *cobra.Command) {
 	c.Flags().StringVar(&f.player, "player", "", "only this player: `NAME` or UUID")
 	c.Flags().StringVar(&f.server, "server", "", "only what this host wrote or is named in: `ID`")
 	c.Flags().StringVar(&f.token, "token", "", "only this token, or this whole transfer: `ID`")
-	c.Flags().StringSliceVar(&f.types, "type", nil, "only this `TYPE` of fact, such as claimed or session.opened (repeatable)")
+	c.Flags().StringSliceVar(&f.types, "type", nil, "only this `TYPE` of fact, such as claimed, session.opened, or security for all that was refused (repeatable)")
 	c.Flags().StringSliceVar(&f.outcomes, "outcome", nil, "only facts that end a transfer so: completed, failed, cancelled, superseded (repeatable)")
 	c.Flags().StringSliceVar(&f.codes, "code", nil, "only facts that give this reason `CODE`, such as NO_CANDIDATE (repeatable)")
 	c.Flags().IntVar(&f.limit, "limit", 0, "stop after `N` lines")
 	c.Flags().BoolVar(&f.json, "json", false, "one JSON object a line")
-	c.Flags().StringVar(&f.bucket, "bucket", string(events.Transfers), "`BUCKET`: "+bucketNames()+" or all")
+	c.Flags().StringVar(&f.bucket, "bucket", "", "`BUCKET`: "+bucketNames()+" or all (default: where --type lies, else transfers)")
 }
 
 func bucketNames() string {
@@ -94,10 +94,26 @@ func bucketNames() string {
 	return strings.Join(names, ", ")
 }
 
-// buckets are the ones that --bucket names.
-func (f *tailFlags) buckets() ([]events.Bucket, error) {
-	if f.bucket == "all" {
+// bucketsOf are where facts of these types lie; where transfers do, when no type was named.
+func bucketsOf(types []string) (out []events.Bucket) {
+	for _, b := range allBuckets {
+		if slices.ContainsFunc(events.Catalog, func(k events.Kind) bool { return k.Bucket == b && slices.Contains(types, shortType(k.Type)) }) {
+			out = append(out, b)
+		}
+	}
+	if len(out) == 0 {
+		return []events.Bucket{events.Transfers}
+	}
+	return out
+}
+
+// buckets are the ones that --bucket names, or that the types lie in.
+func (f *tailFlags) buckets(types []string) ([]events.Bucket, error) {
+	switch f.bucket {
+	case "all":
 		return slices.Clone(allBuckets), nil
+	case "":
+		return bucketsOf(types), nil
 	}
 	if b := events.Bucket(f.bucket); slices.Contains(allBuckets, b) {
 		return []events.Bucket{b}, nil
@@ -108,13 +124,13 @@ func (f *tailFlags) buckets() ([]events.Bucket, error) {
 // plan is a checked command line.
 func (f *tailFlags) plan() (t *tail, err error) {
 	t = &tail{limit: f.limit, pulse: f.pulse}
-	if t.buckets, err = f.buckets(); err != nil {
+	if t.filter, err = f.filterFlags.parse(); err != nil {
+		return nil, err
+	}
+	if t.buckets, err = f.buckets(t.filter.types); err != nil {
 		return nil, err
 	}
 	if t.window, err = f.window(len(t.buckets)); err != nil {
-		return nil, err
-	}
-	if t.filter, err = f.filterFlags.parse(); err != nil {
 		return nil, err
 	}
 	if f.limit < 0 || f.pulse < 0 {

@@ -60,6 +60,8 @@ type Config struct {
 	Durability streams.Durability
 	// MaxBytes of the whole store; 0: half of what is free on the disk now.
 	MaxBytes int64
+	// Denied hears what logins were denied; it must not block. May be nil.
+	Denied func(Denial)
 	// NoListener opens no socket at all: nobody else can look in. For simulations inside a
 	// testing/synctest bubble, which a socket would hold up.
 	NoListener bool
@@ -104,6 +106,7 @@ func Open(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{cfg: cfg, lock: l, log: newLogger(cfg.Logger)}
+	s.log.denied = cfg.Denied
 	if err := s.open(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
