@@ -83,6 +83,9 @@ func PauseKey(what PauseWhat, name string) string {
 // EvacuateKey is the key in control that empties one backend.
 func EvacuateKey(id HostID) string { return "evacuate." + string(id) }
 
+// RebuildKey is the key in control that says which file of an archive answers.
+func RebuildKey(view string) string { return "rebuild." + view }
+
 // ConfigKey is the key in control of the configuration that operators pushed.
 const ConfigKey = "config"
 

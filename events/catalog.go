@@ -35,6 +35,7 @@ var Catalog = []Kind{
 	{"landfall.control.pause.v1", Control, func() Fact { return new(PauseSet) }},
 	{"landfall.control.evacuate.v1", Control, func() Fact { return new(EvacuateSet) }},
 	{"landfall.control.config.v1", Control, func() Fact { return new(ConfigSet) }},
+	{"landfall.control.rebuild.v1", Control, func() Fact { return new(RebuildSet) }},
 	{"landfall.control.token.v1", Control, func() Fact { return new(TokenSet) }},
 	{"landfall.limit.cooldown.v1", Limits, func() Fact { return new(CooldownSet) }},
 	{"landfall.limit.uses.v1", Limits, func() Fact { return new(UsesCounted) }},

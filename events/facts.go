@@ -248,6 +248,18 @@ type (
 		Who  string `msgpack:"who" json:"who"`
 		Why  string `msgpack:"why" json:"why"`
 	}
+	// RebuildSet says which file of an archive answers from now on.
+	RebuildSet struct {
+		View string `msgpack:"view" json:"view"` // the archive: archive.<host>
+		File string `msgpack:"file" json:"file"` // that answers from now on
+		Fold int    `msgpack:"fold" json:"fold"` // version of the folding that made it
+		Was  string `msgpack:"was" json:"was"`   // the file that answered before
+		At   uint64 `msgpack:"at" json:"at"`     // last sequence of transfers in File
+		Hash string `msgpack:"hash" json:"hash"` // over the rows of File
+		Back bool   `msgpack:"back" json:"back"` // a step back to the file that answered before
+		Who  string `msgpack:"who" json:"who"`
+		Why  string `msgpack:"why" json:"why"`
+	}
 	// TokenSet lets the bearer of a token use the API, or no longer.
 	TokenSet struct {
 		ID      APITokenID `msgpack:"id" json:"id"`
@@ -390,6 +402,7 @@ func (*DrainSet) fact()         {}
 func (*PauseSet) fact()         {}
 func (*EvacuateSet) fact()      {}
 func (*ConfigSet) fact()        {}
+func (*RebuildSet) fact()       {}
 func (*TokenSet) fact()         {}
 func (*CooldownSet) fact()      {}
 func (*UsesCounted) fact()      {}

@@ -139,6 +139,11 @@ func samples() []sample {
 		{"off", operator, "evacuate.survival-2", 5, "", &EvacuateSet{Host: "survival-2"}},
 		{"pushed", operator, "config", 0, "", &ConfigSet{Text: "line: { maxSize: 64 }\n", Who: "ada", Why: "weekend"}},
 		{"back", operator, "config", 5, "", &ConfigSet{}},
+		{"switched", operator, "rebuild.archive.edge-1", 0, "", &RebuildSet{
+			View: "archive.edge-1", File: "archive-2-0b5a0d1f-1.db", Fold: 2, Was: "archive-1-0b5a0d1f-1.db", At: 81234,
+			Hash: "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", Who: "ada", Why: "upgrade",
+		}},
+		{"back", operator, "rebuild.archive.edge-1", 7, "", &RebuildSet{View: "archive.edge-1", File: "archive-1-0b5a0d1f-1.db", Fold: 1, Was: "archive-2-0b5a0d1f-1.db", Back: true}},
 		{"made", operator, "token.0123456789abcdef", 0, "", &TokenSet{
 			ID: "0123456789abcdef", Name: "matchmaker", Hash: "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
 			Scopes: []Scope{ScopeAllocate, ScopeRead}, Expires: 1798761600, Who: "ada", Why: "new lobby",

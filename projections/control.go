@@ -18,6 +18,8 @@ type Controls struct {
 	// Config is what operators pushed last, nil when nobody has; ConfigSeq is its sequence.
 	Config    *events.ConfigSet
 	ConfigSeq uint64
+	// Rebuilds says which file of each archive answers, where that was ever decided.
+	Rebuilds map[string]*events.RebuildSet
 	// Tokens are those of the API that were not revoked; some may have expired.
 	Tokens map[events.APITokenID]*events.TokenSet
 }
@@ -55,6 +57,12 @@ func (c Controls) Apply(e events.Event) (Controls, *events.Refusal) {
 			return c, events.Refuse(events.Malformed, "the configuration is not at "+e.Key)
 		}
 		c.Config, c.ConfigSeq = f, e.Seq
+		return c, nil
+	case *events.RebuildSet:
+		if e.Key != events.RebuildKey(f.View) {
+			return c, events.Refuse(events.Malformed, e.Key+" is about "+f.View)
+		}
+		c.Rebuilds = switched(c.Rebuilds, f.View, f, true)
 		return c, nil
 	case *events.TokenSet:
 		if e.Key != events.APITokenKey(f.ID) {

@@ -90,6 +90,7 @@ func TestControlsRefuse(t *testing.T) {
 		"pause under another key":  {"pause.line", &events.PauseSet{What: events.PauseServer, Name: "a", On: true}},
 		"another's evacuation":     {"evacuate.a", &events.EvacuateSet{Host: "b", On: true}},
 		"config under another key": {"kill", &events.ConfigSet{Text: "line: {}"}},
+		"another's archive":        {"rebuild.archive.a", &events.RebuildSet{View: "archive.b"}},
 		"another's token":          {"token.a", &events.TokenSet{ID: "b"}},
 		"kill under another key":   {"drain.a", &events.KillSet{}},
 		"drain of another host":    {"drain.a", &events.DrainSet{Host: "b", On: true}},

@@ -17,6 +17,7 @@ const (
 	RoleBackend    Role = "backend"    // its heartbeat, its requests and answers; no fact, no JetStream API
 	RoleDispatcher Role = "dispatcher" // appends facts, reads everything
 	RoleAuditor    Role = "auditor"    // reads everything, writes nothing
+	RoleArchivist  Role = "archivist"  // as the auditor, and takes the leases of archives
 	RoleOperator   Role = "operator"   // everything in the store; the carrier itself and its CLI
 	RoleProgram    Role = "program"    // asks the micro service, with a token of the API; sees and writes nothing else
 )
@@ -68,6 +69,8 @@ func PermissionsOf(role Role, id events.HostID) Permissions {
 		return dispatcherPermissions(id, inbox)
 	case RoleAuditor:
 		return Permissions{Publish: readAPI, Subscribe: append([]string{inbox}, auditedSubjects...)}
+	case RoleArchivist:
+		return Permissions{Publish: append([]string{events.Leases.Subject("archive.>")}, readAPI...), Subscribe: append([]string{inbox}, auditedSubjects...)}
 	case RoleProgram:
 		return Permissions{Publish: []string{ProgramsPrefix + ">", "$SRV.>"}, Subscribe: []string{inbox}}
 	case RoleOperator:

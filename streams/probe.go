@@ -47,7 +47,7 @@ func Probes(role Role, id events.HostID) []Probe {
 			out = append(out, fact(b, true))
 		}
 		return append(out, changes(false)...)
-	case RoleAuditor:
+	case RoleAuditor, RoleArchivist:
 		return append([]Probe{
 			fact(events.Transfers, false), fact(events.Control, false), fact(events.Audit, false),
 			call("STREAM.INFO."+StreamName(events.Transfers), "look at the log", true),

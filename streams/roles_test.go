@@ -18,7 +18,7 @@ import (
 func roleServer(t *testing.T) *embedded.Server {
 	t.Helper()
 	c := testConfig(t)
-	c.Users = []embedded.User{login(streams.RoleBackend, "b1"), login(streams.RoleBackend, "b2"), login(streams.RoleDispatcher, "d1"), login(streams.RoleAuditor, "a1"), login(streams.RoleOperator, "o1"), login(streams.RoleProgram, "p1")}
+	c.Users = []embedded.User{login(streams.RoleBackend, "b1"), login(streams.RoleBackend, "b2"), login(streams.RoleDispatcher, "d1"), login(streams.RoleAuditor, "a1"), login(streams.RoleArchivist, "k1"), login(streams.RoleOperator, "o1"), login(streams.RoleProgram, "p1")}
 	srv := openServer(t, c)
 	ensured(t, srv.Connection())
 	return srv
@@ -41,12 +41,12 @@ func as(srv *embedded.Server, role streams.Role, id events.HostID) streams.Confi
 // TestCase095_EachRoleItsSubjects: every role against every kind of subject. Letters: who may.
 func TestCase095_EachRoleItsSubjects(t *testing.T) {
 	srv := roleServer(t)
-	const backend, dispatcher, auditor, operator, program = "b", "d", "a", "o", "p"
+	const backend, dispatcher, auditor, archivist, operator, program = "b", "d", "a", "k", "o", "p"
 	hosts := []struct {
 		letter string
 		role   streams.Role
 		id     events.HostID
-	}{{backend, streams.RoleBackend, "b1"}, {dispatcher, streams.RoleDispatcher, "d1"}, {auditor, streams.RoleAuditor, "a1"}, {operator, streams.RoleOperator, "o1"}, {program, streams.RoleProgram, "p1"}}
+	}{{backend, streams.RoleBackend, "b1"}, {dispatcher, streams.RoleDispatcher, "d1"}, {auditor, streams.RoleAuditor, "a1"}, {archivist, streams.RoleArchivist, "k1"}, {operator, streams.RoleOperator, "o1"}, {program, streams.RoleProgram, "p1"}}
 	publish := map[string]string{
 		"$KV.transfers.p.t":                        "do",
 		"$KV.sessions.p":                           "do",
@@ -55,6 +55,7 @@ func TestCase095_EachRoleItsSubjects(t *testing.T) {
 		"$KV.limits.p.rtp":                         "do",
 		"$KV.routes.m":                             "do",
 		"$KV.leases.l":                             "do",
+		"$KV.leases.archive.hub.file":              "dko",
 		"$KV.control.kill":                         "o",
 		"$KV.fleet.backend.b1":                     "bo",
 		"$KV.fleet.backend.b2":                     "o",
@@ -74,11 +75,11 @@ func TestCase095_EachRoleItsSubjects(t *testing.T) {
 		"landfall.store.durable":                   "do",
 		"_INBOX.dispatcher.d1.x":                   "o",
 		"_INBOX.backend.b2.x":                      "o",
-		"$JS.API.STREAM.INFO.KV_transfers":         "dao",
-		"$JS.API.STREAM.MSG.GET.KV_transfers":      "dao",
-		"$JS.API.CONSUMER.CREATE.KV_transfers.c.x": "dao",
-		"$JS.API.CONSUMER.MSG.NEXT.KV_transfers.c": "dao",
-		"$JS.API.CONSUMER.DELETE.KV_transfers.c":   "dao",
+		"$JS.API.STREAM.INFO.KV_transfers":         "dako",
+		"$JS.API.STREAM.MSG.GET.KV_transfers":      "dako",
+		"$JS.API.CONSUMER.CREATE.KV_transfers.c.x": "dako",
+		"$JS.API.CONSUMER.MSG.NEXT.KV_transfers.c": "dako",
+		"$JS.API.CONSUMER.DELETE.KV_transfers.c":   "dako",
 		"$JS.API.DIRECT.GET.KV_transfers":          "o",
 		"$JS.API.STREAM.CREATE.KV_none":            "o",
 		"$JS.API.STREAM.UPDATE.KV_none":            "o",
@@ -93,15 +94,15 @@ func TestCase095_EachRoleItsSubjects(t *testing.T) {
 		"anything":                                 "",
 	}
 	subscribe := map[string]string{
-		"landfall.backend.b1.reserve":      "bao",
-		"landfall.backend.b2.reserve":      "ao",
-		"landfall.backend.d1.reserve":      "dao",
-		"landfall.backend.>":               "ao",
-		"landfall.ask.backend.*.request":   "dao",
-		"landfall.news.backend.*.joined":   "dao",
-		"landfall.dispatcher.d1.holds":     "dao",
-		"landfall.dispatcher.d2.holds":     "ao",
-		"landfall.trigger.*":               "dao",
+		"landfall.backend.b1.reserve":      "bako",
+		"landfall.backend.b2.reserve":      "ako",
+		"landfall.backend.d1.reserve":      "dako",
+		"landfall.backend.>":               "ako",
+		"landfall.ask.backend.*.request":   "dako",
+		"landfall.news.backend.*.joined":   "dako",
+		"landfall.dispatcher.d1.holds":     "dako",
+		"landfall.dispatcher.d2.holds":     "ako",
+		"landfall.trigger.*":               "dako",
 		"landfall.api.>":                   "do", // requests of programs carry their tokens
 		"landfall.>":                       "o",
 		"$SRV.>":                           "do",
@@ -115,9 +116,9 @@ func TestCase095_EachRoleItsSubjects(t *testing.T) {
 		"$JS.EVENT.ADVISORY.>":             "",
 		"$SYS.>":                           "",
 		">":                                "",
-		"landfall.ask.backend.b1.*":        "dao",
-		"landfall.backend.b1.reserve qq":   "bao",
-		"landfall.ask.backend.*.request q": "dao",
+		"landfall.ask.backend.b1.*":        "dako",
+		"landfall.backend.b1.reserve qq":   "bako",
+		"landfall.ask.backend.*.request q": "dako",
 	}
 	for _, h := range hosts {
 		t.Run(string(h.role), func(t *testing.T) {

@@ -28,7 +28,7 @@ func (c *crew) makeKeepers(ctx context.Context) error {
 		log := c.host.log.With("archive", string(dir))
 		c.keepers = append(c.keepers, archive.NewKeeper(archive.KeeperConfig{
 			Dir: dir, View: viewOf(id), Network: c.host.net.Network.Name, Writer: fmt.Sprintf("host %s since %s", id, time.Now().UTC().Format(timeForm)),
-			Log: st, Keys: c.host.keys, Logger: log,
+			Log: st, NewID: newID, Keys: c.host.keys, Logger: log,
 			Changed: func(k archive.Kept) { log.Info("the archive is kept", "answers", k.Live, "written", k.Files) },
 		}))
 	}

@@ -31,6 +31,8 @@ func describe(f events.Fact) string {
 		return describeEvacuation(f)
 	case *events.ConfigSet:
 		return describeConfig(f)
+	case *events.RebuildSet:
+		return describeRebuild(f)
 	case *events.TokenSet:
 		return describeToken(f)
 	case *events.CooldownSet:
@@ -64,6 +66,14 @@ func describe(f events.Fact) string {
 	default:
 		return ""
 	}
+}
+
+func describeRebuild(f *events.RebuildSet) string {
+	back := ""
+	if f.Back {
+		back = " again"
+	}
+	return fmt.Sprintf("%s is answered by %s%s (fold %d, transfers up to %d), in place of %s, by %s%s", f.View, f.File, back, f.Fold, f.At, f.Was, f.Who, reason(": ", f.Why))
 }
 
 func describeEvacuation(f *events.EvacuateSet) string {

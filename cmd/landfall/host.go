@@ -113,6 +113,8 @@ func roleOf(n *network.Network, x network.Host) streams.Role {
 		return streams.RoleDispatcher
 	case x.IsBackend():
 		return streams.RoleBackend
+	case x.Archive != "":
+		return streams.RoleArchivist
 	}
 	return streams.RoleAuditor
 }

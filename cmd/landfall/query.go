@@ -287,14 +287,7 @@ func standOf(a archive.About, log logEnd) string {
 func (f *archiveFlags) logEnd(ctx context.Context, a archive.About) logEnd {
 	ctx, cancel := context.WithTimeout(ctx, storePatience)
 	defer cancel()
-	src, err := f.find(os.Getenv)
-	if err != nil {
-		return logEnd{Error: oneLine(err)}
-	}
-	if src.dir != "" && src.holder() == nil {
-		return logEnd{Error: fmt.Sprintf("store %s is not running", src)}
-	}
-	store, err := src.open(ctx, nil)
+	store, err := f.running(ctx)
 	if err != nil {
 		return logEnd{Error: oneLine(err)}
 	}
@@ -303,6 +296,18 @@ func (f *archiveFlags) logEnd(ctx context.Context, a archive.About) logEnd {
 		return logEnd{Error: oneLine(err)}
 	}
 	return behind(a, state)
+}
+
+// running connects to the store, if anybody serves it.
+func (f *archiveFlags) running(ctx context.Context) (*reader, error) {
+	src, err := f.find(os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	if src.dir != "" && src.holder() == nil {
+		return nil, fmt.Errorf("store %s is not running", src)
+	}
+	return src.open(ctx, nil)
 }
 
 // behind holds an archive against its log.

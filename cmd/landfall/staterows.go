@@ -254,6 +254,9 @@ func controlRows(f *frozen) (out []stateRow) {
 	if c.Config != nil && c.Config.Text != "" {
 		add(events.ConfigKey, c.Config)
 	}
+	for view, r := range c.Rebuilds {
+		add(events.RebuildKey(view), r)
+	}
 	for id, t := range c.Tokens {
 		add(events.APITokenKey(id), t)
 	}

@@ -19,6 +19,7 @@ func verbs() []func() *cobra.Command {
 		newPause,
 		newUp,
 		newQuery,
+		newRebuild,
 		newReplay,
 		newState,
 		newTail,

@@ -18,6 +18,7 @@ import (
 // Log is what a Keeper reads.
 type Log interface {
 	projections.Tailer
+	LeaseLog
 	Info(ctx context.Context, b events.Bucket) (events.StreamState, error)
 }
 
@@ -30,6 +31,7 @@ type KeeperConfig struct {
 	Log     Log
 	Keys    *events.Keyring
 	Logger  *slog.Logger
+	NewID   func() [16]byte
 	Folding Folding // zero: Current
 	// Look is how often it is looked whether an operator has switched. Default 1 s.
 	Look time.Duration
@@ -147,8 +149,41 @@ func (k *Keeper) prepare(ctx context.Context, id Identity) (Pointer, []string, e
 	return p, []string{p.Shadow}, k.cfg.Dir.Point(p)
 }
 
-// project writes one file until ctx ends, or it cannot.
+// project writes one file until ctx ends, or it cannot. It waits while another process writes it.
 func (k *Keeper) project(ctx context.Context, name string) error {
+	lease, err := k.acquire(ctx, name)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return lease.Hold(ctx) })
+	group.Go(func() error { return k.write(ctx, name) })
+	return group.Wait()
+}
+
+// acquire waits until nobody else writes a file.
+func (k *Keeper) acquire(ctx context.Context, name string) (*Lease, error) {
+	look := time.NewTicker(k.cfg.Look)
+	defer look.Stop()
+	for said := false; ; {
+		l, err := Acquire(ctx, k.cfg.Log, LeaseKey(k.cfg.View, name), k.cfg.Writer, k.cfg.NewID)
+		var held *HeldError
+		if !errors.As(err, &held) {
+			return l, err
+		}
+		if !said {
+			k.cfg.Logger.Info("waiting for who writes the archive now", "file", name, "holder", held.Holder)
+			said = true
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (k *Keeper) write(ctx context.Context, name string) error {
 	f, err := Open(ctx, k.cfg.Dir.File(name), k.cfg.Writer)
 	if err != nil {
 		return err

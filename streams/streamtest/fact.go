@@ -65,7 +65,7 @@ func Seal(tb testing.TB, e events.Envelope, f events.Fact) events.Message {
 
 func writerOf(f events.Fact) events.Source {
 	switch f := f.(type) {
-	case *events.KillSet, *events.DrainSet, *events.PauseSet, *events.EvacuateSet, *events.ConfigSet, *events.TokenSet:
+	case *events.KillSet, *events.DrainSet, *events.PauseSet, *events.EvacuateSet, *events.ConfigSet, *events.RebuildSet, *events.TokenSet:
 		return Source(events.SourceOperator, "op")
 	case *events.BackendBeat:
 		return events.Source{Kind: events.SourceBackend, ID: f.Server, Incarnation: f.Incarnation}
