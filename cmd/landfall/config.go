@@ -60,7 +60,8 @@ on the network, who pushed that and when, and of every host what its last heartb
 by. The file names the store and the secret.
 
 Exit status: 0 shown, 1 the file or the store cannot be used.`,
-		Args: upToOneFile,
+		Example: `  landfall config show network.yml`,
+		Args:    upToOneFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			if live.network {
 				v, err := lookAtNetwork(c.Context(), fileOf(args), live.store)

@@ -32,6 +32,8 @@ With --id it also looks at what only that host has: its secret, its certificates
 of its RCON.
 
 Exit status: 0 it can be used, 1 it cannot.`,
+		Example: `  landfall config check
+  landfall config check network.yml --json`,
 		Args: upToOneFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			v := examine(fileOf(args), id, os.Getenv)

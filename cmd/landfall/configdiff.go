@@ -30,6 +30,8 @@ keys in which what operators pushed differs from the file, and the hosts that go
 else than the file and what was pushed.
 
 Exit status: 0 no difference, 1 they differ, 2 one of them cannot be used.`,
+		Example: `  landfall config diff network.yml network.new.yml
+  landfall config diff network.yml --network`,
 		Args: func(c *cobra.Command, args []string) error {
 			if live.network {
 				return upToOneFile(c, args)

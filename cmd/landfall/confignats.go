@@ -25,7 +25,8 @@ Print it again, and have the servers read it, when hosts come, go or change thei
 the secret changes.
 
 Exit status: 0 printed, 1 the file or the secret cannot be used.`,
-		Args: upToOneFile,
+		Example: `  landfall config nats network.yml > nats-logins.conf`,
+		Args:    upToOneFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			n, err := network.Load(fileOf(args))
 			if err != nil {

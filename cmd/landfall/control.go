@@ -69,6 +69,8 @@ gives back what is reserved and not yet claimed. Transfers already claimed finis
 line keep their place, and go on with "off". Who joins is still let in.
 
 Exit status: 0 it stands in the log, 1 otherwise.`,
+		Example: `  landfall kill on --why "duplicated items"
+  landfall kill off`,
 		Args: exactly(1, "on or off"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if args[0] != "on" && args[0] != "off" {

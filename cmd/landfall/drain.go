@@ -21,6 +21,8 @@ elsewhere, and answers no backend any more; its own players are served until the
 holds across restarts until --off.
 
 Exit status: 0 it stands in the log, 1 otherwise.`,
+		Example: `  landfall drain survival-2 --why "new disk"
+  landfall drain survival-2 --off`,
 		Args: exactly(1, "the id of a host"),
 		RunE: func(c *cobra.Command, args []string) error {
 			id, err := events.ParseHostID(args[0])

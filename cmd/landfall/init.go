@@ -30,6 +30,7 @@ a running carrier shows the new one to the next that connects. A secret that is 
 refused.
 
 Exit status: 0 all is there, 1 something cannot be made, or what is there cannot be used.`,
+		Example: `  landfall init my-network`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usageError("want one directory, got %d arguments; see `%s --help`", len(args), c.CommandPath())

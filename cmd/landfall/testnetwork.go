@@ -52,7 +52,8 @@ heartbeat says SHUTTING_DOWN. What it sent stays visible until store.telemetryRe
 passed; nothing can take it out before.
 
 Exit status: 0 every heartbeat was folded in time, 1 one was not, or nothing could be sent.`,
-		Args: exactly(0, ""),
+		Example: `  landfall test network heartbeat --config network.yml`,
+		Args:    exactly(0, ""),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return f.run(c, func(ctx context.Context, p peer) testReport {
 				h := heartbeatTest{peer: p}

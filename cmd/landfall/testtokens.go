@@ -42,7 +42,8 @@ The players are nobody's, no backend is asked for anything, and nobody is moved.
 that was opened is ended again, also when the test fails; the facts stay in the log, as all do.
 
 Exit status: 0 every token went through in time and the last one was ended, 1 one did not.`,
-		Args: exactly(0, ""),
+		Example: `  landfall test network tokens --config network.yml`,
+		Args:    exactly(0, ""),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if rounds < 1 || rounds > maxTokenRounds {
 				return usageError("--count %d: want 1 to %d tokens", rounds, maxTokenRounds)
@@ -58,10 +59,11 @@ Exit status: 0 every token went through in time and the last one was ended, 1 on
 func newTestAll() *cobra.Command {
 	var f testFlags
 	c := &cobra.Command{
-		Use:   "all",
-		Short: "Run all tests of the network",
-		Long:  "Runs the tests heartbeat and tokens, one after the other, also when the first one fails.\n\nExit status: 0 both passed, 1 one did not.",
-		Args:  exactly(0, ""),
+		Use:     "all",
+		Short:   "Run all tests of the network",
+		Long:    "Runs the tests heartbeat and tokens, one after the other, also when the first one fails.\n\nExit status: 0 both passed, 1 one did not.",
+		Example: `  landfall test network all --config network.yml --json`,
+		Args:    exactly(0, ""),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return f.run(c, func(ctx context.Context, p peer) testReport {
 				h := heartbeatTest{peer: p}

@@ -43,6 +43,8 @@ a fault changes nothing. "landfall config diff" tells beforehand.
 
 Exit status: 0 ended by a signal, 1 failed, 78 another process has this id (DUPLICATE_ID):
 a supervisor must not start it again.`,
+		Example: `  landfall up --id survival-1
+  landfall up --config /etc/landfall/network.yml --id proxy-1`,
 		Args: exactly(0, ""),
 		RunE: func(c *cobra.Command, _ []string) error {
 			again := make(chan os.Signal, 1)

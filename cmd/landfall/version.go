@@ -28,9 +28,10 @@ type versionInfo struct {
 func newVersion() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use:   "version",
-		Short: "Tell which build this is, and which formats it reads",
-		Args:  exactly(0, ""),
+		Use:     "version",
+		Short:   "Tell which build this is, and which formats it reads",
+		Example: `  landfall version --json`,
+		Args:    exactly(0, ""),
 		RunE: func(c *cobra.Command, _ []string) error {
 			v := buildInfo()
 			if asJSON {
