@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -446,6 +447,18 @@ func TestVintageStory(t *testing.T) {
 		if lines := n.hosts[id].saying("nmbs1"); len(lines) > 0 {
 			t.Errorf("%s shows an announcement: %s", id, lines[0])
 		}
+	}
+
+	// An operator reads what was followed, and no marker.
+	routes := n.landfall(t, "tail", "--bucket", "routes", "--store", "landfall-data", "--config", "network.yml")
+	for _, want := range []string{"led to east: marker", "led to west: marker"} {
+		if !strings.Contains(routes, want) {
+			t.Errorf("tail does not say %q:\n%s", want, routes)
+		}
+	}
+	story := n.landfall(t, "replay", "player", alice.id().String(), "--store", "landfall-data", "--config", "network.yml")
+	if !strings.Contains(story, "arrived on east") {
+		t.Errorf("replay says nothing of the arrival:\n%s", story)
 	}
 
 	// An edge that ends says so.

@@ -20,6 +20,9 @@ import (
 // allBuckets are those that a tail shows together: what happened, without what expires.
 var allBuckets = []events.Bucket{events.Transfers, events.Sessions, events.Control, events.Audit, events.Checkpoints, events.Fleet}
 
+// expiringBuckets are those whose facts stand for a while: a tail shows one of them when it is named.
+var expiringBuckets = []events.Bucket{events.Limits, events.Routes}
+
 // tailFlags are the command line of tail.
 type tailFlags struct {
 	storeFlags
@@ -87,9 +90,9 @@ func (f *tailFlags) addTo(c *cobra.Command) {
 }
 
 func bucketNames() string {
-	names := make([]string, len(allBuckets))
-	for i, b := range allBuckets {
-		names[i] = string(b)
+	var names []string
+	for _, b := range slices.Concat(allBuckets, expiringBuckets) {
+		names = append(names, string(b))
 	}
 	return strings.Join(names, ", ")
 }
@@ -115,7 +118,7 @@ func (f *tailFlags) buckets(types []string) ([]events.Bucket, error) {
 	case "":
 		return bucketsOf(types), nil
 	}
-	if b := events.Bucket(f.bucket); slices.Contains(allBuckets, b) {
+	if b := events.Bucket(f.bucket); slices.Contains(allBuckets, b) || slices.Contains(expiringBuckets, b) {
 		return []events.Bucket{b}, nil
 	}
 	return nil, usageError("--bucket %q: want one of %s or all", f.bucket, bucketNames())
@@ -297,7 +300,7 @@ func (t *tail) show(r reading) error {
 	if r.Bucket == events.Fleet {
 		p.keys[r.Key] = r.EventID()
 	}
-	if !t.filter.match(r) {
+	if ended := slices.Contains(expiringBuckets, r.Bucket) && r.Header[events.HeaderType] == ""; ended || !t.filter.match(r) {
 		return nil
 	}
 	t.shown++

@@ -130,7 +130,7 @@ func TestTailRefusesWhatItCannotMean(t *testing.T) {
 		{[]string{"--since", "5", "--after", "4"}, "give one"},
 		{[]string{"--follow", "--until", "5"}, "give one"},
 		{[]string{"--bucket", "all", "--after", "5"}, "name one with --bucket"},
-		{[]string{"--bucket", "leases"}, "want one of transfers, sessions, control, audit, checkpoints, fleet or all"},
+		{[]string{"--bucket", "leases"}, "want one of transfers, sessions, control, audit, checkpoints, fleet, limits, routes or all"},
 		{[]string{"--type", "moved"}, `--type "moved": want one of requested, reserved`},
 		{[]string{"--outcome", "lost"}, `--outcome "lost": want one of completed, failed`},
 		{[]string{"--code", "no-candidate"}, "want a reason code"},
