@@ -62,7 +62,7 @@ func limitName(t events.Trigger, via string) string {
 		return via
 	case events.TriggerAPI:
 		return LimitAPI
-	case events.TriggerEvacuate: // nobody asked for it
+	case events.TriggerEvacuate, events.TriggerAllocate: // nobody asked for it
 	}
 	return ""
 }

@@ -63,6 +63,9 @@ var told = map[events.Code]struct {
 
 	events.ScopeMissing: {never: toPrograms},
 	events.KeyReused:    {never: toPrograms},
+	events.NoCapacity:   {never: toPrograms},
+	events.BadScene:     {never: toPrograms},
+	events.EndpointDown: {never: aboutHost},
 
 	events.OK:       {never: "all is well"},
 	events.Replaced: {never: "the player reads transfer.replaced"},

@@ -125,6 +125,9 @@ func plan(s Standing, w watch) act {
 
 func planOpen(s Standing, t projections.Transfer, w watch) act {
 	holder := holds(s, w.self)
+	if allocated(t.Request) { // whoever took the seat goes on with it at once, or has died
+		return w.inTurn(t, false, w.now.Sub(t.Seen.Last)-w.timing.Unheld, Fail{Transfer: t.ID, Code: events.NoAnswer, In: openPhases})
+	}
 	if t.MovedOnce {
 		// The login that was held for the next attempt is gone.
 		return w.inTurn(t, holder, w.now.Sub(t.Seen.Last)-w.timing.Unheld,
@@ -180,6 +183,9 @@ func (w watch) overGrace(s Standing, t projections.Transfer) bool {
 var openPhases = []projections.Phase{projections.Requested, projections.Waiting}
 
 func planPending(s Standing, t projections.Transfer, w watch) act {
+	if allocated(t.Request) {
+		return planSeat(t, w)
+	}
 	age := w.now.Sub(t.Seen.Reserved)
 	holder := holds(s, w.self) && !ofLogin(s, t)
 	if since, yes := w.reborn(t); yes {
@@ -198,6 +204,9 @@ func planPending(s Standing, t projections.Transfer, w watch) act {
 }
 
 func planClaimed(s Standing, t projections.Transfer, w watch) act {
+	if allocated(t.Request) {
+		return planSeat(t, w)
+	}
 	if r := w.reopenable(s, t); r != nil {
 		return enquire{reopen: r}
 	}

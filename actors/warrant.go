@@ -78,7 +78,7 @@ func (w *warrant) refuse(ctx context.Context, nodes []string) *events.Refusal {
 // who may. What operators ask for is theirs.
 func admit(ctx context.Context, w *warrant, q *events.RequestAsk) *events.Refusal {
 	switch q.Trigger {
-	case events.TriggerAPI, events.TriggerEvacuate:
+	case events.TriggerAPI, events.TriggerEvacuate, events.TriggerAllocate:
 		return nil
 	case events.TriggerJoin: // who is moved when joining was looked at before
 	case events.TriggerCommand, events.TriggerEvent:

@@ -10,6 +10,8 @@ func checkActor(s Source, b Bucket, key string, f Fact) *Refusal {
 	switch f := f.(type) {
 	case *BackendBeat:
 		return ownKey(s, key, BackendKey(s.ID), f.Server, f.Incarnation, s.Kind == SourceBackend)
+	case *InstanceBeat:
+		return ownKey(s, key, InstanceKey(s.ID, s.Incarnation), f.Placement, f.Incarnation, s.Kind == SourceBackend)
 	case *ProxyBeat:
 		return ownKey(s, key, ProxyKey(s.ID), f.Proxy, f.Incarnation, s.Kind.Dispatcher())
 	case *Claimed:

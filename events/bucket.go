@@ -140,6 +140,14 @@ func HeldKey(p PlayerID) string { return p.String() + ".held" }
 // BackendKey is the heartbeat key of a backend.
 func BackendKey(id HostID) string { return "backend." + string(id) }
 
+// InstanceKey is the heartbeat key of one life of an instance.
+func InstanceKey(placement HostID, i Incarnation) string {
+	return "instance." + string(placement) + "." + i.String()
+}
+
+// InstanceKeys are those of all lives of an instance, as a pattern.
+func InstanceKeys(placement HostID) string { return "instance." + string(placement) + ".*" }
+
 // ProxyKey is the heartbeat key of a proxy.
 func ProxyKey(id HostID) string { return "proxy." + string(id) }
 

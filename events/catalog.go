@@ -48,6 +48,7 @@ var Catalog = []Kind{
 	{"landfall.audit.rejected.v1", Audit, func() Fact { return new(Rejected) }},
 	{"landfall.checkpoint.sealed.v1", Checkpoints, func() Fact { return new(Checkpoint) }},
 	{"landfall.fleet.backend.v1", Fleet, func() Fact { return new(BackendBeat) }},
+	{"landfall.fleet.instance.v1", Fleet, func() Fact { return new(InstanceBeat) }},
 	{"landfall.fleet.proxy.v1", Fleet, func() Fact { return new(ProxyBeat) }},
 }
 

@@ -8,23 +8,26 @@ const (
 	OK Code = "OK"
 
 	// A request that was not taken.
-	KillSwitch    Code = "KILL_SWITCH"    // the operator stopped new transfers
-	TransportDown Code = "TRANSPORT_DOWN" // the log cannot be reached
-	LogFull       Code = "LOG_FULL"       // the log is nearly full
-	NotHere       Code = "NOT_HERE"       // the player's newest session does not name the asking server
-	AlreadyActive Code = "ALREADY_ACTIVE" // the same wish is already under way
-	AlreadyMoving Code = "ALREADY_MOVING" // another wish is past the point of return
-	BadRequest    Code = "BAD_REQUEST"    // malformed: says what
-	AuthFailed    Code = "AUTH_FAILED"    // signature or identity does not verify
-	WrongAccounts Code = "WRONG_ACCOUNTS" // the server names players as servers of the other mode do
-	Disabled      Code = "DISABLED"       // this trigger is switched off
-	LineFull      Code = "LINE_FULL"      // nobody can serve it now, and nobody more may wait
-	NoPermission  Code = "NO_PERMISSION"  // the player may not: names the permission
-	Resting       Code = "COOLDOWN"       // the player rests after the last transfer: says how long
-	LimitReached  Code = "LIMIT_REACHED"  // the player has used up the transfers of the day
-	RateLimited   Code = "RATE_LIMITED"   // the server, or the program, sends more requests than it may
-	ScopeMissing  Code = "SCOPE_MISSING"  // the token of the API lets its bearer do other things
-	KeyReused     Code = "KEY_REUSED"     // the id of the request is that of another one
+	KillSwitch    Code = "KILL_SWITCH"         // the operator stopped new transfers
+	TransportDown Code = "TRANSPORT_DOWN"      // the log cannot be reached
+	LogFull       Code = "LOG_FULL"            // the log is nearly full
+	NotHere       Code = "NOT_HERE"            // the player's newest session does not name the asking server
+	AlreadyActive Code = "ALREADY_ACTIVE"      // the same wish is already under way
+	AlreadyMoving Code = "ALREADY_MOVING"      // another wish is past the point of return
+	BadRequest    Code = "BAD_REQUEST"         // malformed: says what
+	AuthFailed    Code = "AUTH_FAILED"         // signature or identity does not verify
+	WrongAccounts Code = "WRONG_ACCOUNTS"      // the server names players as servers of the other mode do
+	Disabled      Code = "DISABLED"            // this trigger is switched off
+	LineFull      Code = "LINE_FULL"           // nobody can serve it now, and nobody more may wait
+	NoPermission  Code = "NO_PERMISSION"       // the player may not: names the permission
+	Resting       Code = "COOLDOWN"            // the player rests after the last transfer: says how long
+	LimitReached  Code = "LIMIT_REACHED"       // the player has used up the transfers of the day
+	RateLimited   Code = "RATE_LIMITED"        // the server, or the program, sends more requests than it may
+	ScopeMissing  Code = "SCOPE_MISSING"       // the token of the API lets its bearer do other things
+	NoCapacity    Code = "NO_CAPACITY"         // no instance has a seat: says why each was left out
+	BadScene      Code = "SCENE_NOT_CANONICAL" // it is no canonical scene path, or not in the table of scenes
+	EndpointDown  Code = "ENDPOINT_DOWN"       // an endpoint of the instance is unhealthy or missing
+	KeyReused     Code = "KEY_REUSED"          // the id of the request is that of another one
 
 	// A destination that was not chosen.
 	Stale          Code = "STALE"           // its heartbeat is too old

@@ -23,6 +23,8 @@ const (
 	TriggerJoin    Trigger = "join"
 	TriggerEvent   Trigger = "event"
 	TriggerAPI     Trigger = "api"
+	// TriggerAllocate: a program takes a seat on an instance, and the dispatcher that it asked holds it.
+	TriggerAllocate Trigger = "allocate"
 	// TriggerEvacuate: an operator empties the server where the player stands.
 	TriggerEvacuate Trigger = "evacuate"
 )
@@ -415,6 +417,7 @@ func (*LoginHeld) fact()        {}
 func (*Rejected) fact()         {}
 func (*BackendBeat) fact()      {}
 func (*ProxyBeat) fact()        {}
+func (*InstanceBeat) fact()     {}
 
 func (*Requested) transferFact()   {}
 func (*Reserved) transferFact()    {}

@@ -144,6 +144,15 @@ func samples() []sample {
 			Hash: "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", Who: "ada", Why: "upgrade",
 		}},
 		{"back", operator, "rebuild.archive.edge-1", 7, "", &RebuildSet{View: "archive.edge-1", File: "archive-1-0b5a0d1f-1.db", Fold: 1, Was: "archive-2-0b5a0d1f-1.db", Back: true}},
+		{"full", host(SourceBackend, "zone-1"), "instance.zone-1." + fixed[Incarnation]("incarnation of zone-1").String(), 0, "", &InstanceBeat{
+			Placement: "zone-1", Incarnation: fixed[Incarnation]("incarnation of zone-1"), First: 4, State: Ready, Draining: true, Version: "1.2.3", Schema: 1,
+			Realm: "eu", Region: "west", Players: 3, MaxPlayers: 20, Outstanding: 2, Promise: 9,
+			Bootstrap: EndpointBeat{Address: "10.0.0.9:80", Health: EndpointHealthy}, Gameplay: EndpointBeat{Address: "10.0.0.9:4433", Health: EndpointDegraded},
+			Zones: []ZoneBeat{{Name: "harbor", Players: 2, MaxPlayers: 8, Unavailable: true, Overloaded: true}, {Name: "moor"}},
+		}},
+		{"bare", host(SourceBackend, "zone-1"), "instance.zone-1." + fixed[Incarnation]("incarnation of zone-1").String(), 5, "", &InstanceBeat{
+			Placement: "zone-1", Incarnation: fixed[Incarnation]("incarnation of zone-1"), Zones: []ZoneBeat{},
+		}},
 		{"made", operator, "token.0123456789abcdef", 0, "", &TokenSet{
 			ID: "0123456789abcdef", Name: "matchmaker", Hash: "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
 			Scopes: []Scope{ScopeAllocate, ScopeRead}, Expires: 1798761600, Who: "ada", Why: "new lobby",

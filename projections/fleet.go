@@ -17,6 +17,8 @@ type Fleet struct {
 	Heard    time.Time  // when it last took in a heartbeat, whoever's
 	Backends []*Backend // sorted by id
 	Proxies  []*Proxy   // sorted by id
+	// Instances has the newest life of each, sorted by placement.
+	Instances []*Instance
 }
 
 // Backend is the last beat of a backend.
@@ -85,6 +87,8 @@ func (f *Fleet) Apply(e events.Event, seen time.Time) (*Fleet, *events.Refusal) 
 		}
 		next.Backends = put(f.Backends, b, func(x *Backend) string { return string(x.Server) })
 		return &next, nil
+	case *events.InstanceBeat:
+		return next.withInstance(beat, e, seen), nil
 	case *events.ProxyBeat:
 		p := &Proxy{ProxyBeat: *beat, Seq: e.Seq, Seen: seen, Since: seen, Live: f.Live, Skew: e.Time.Sub(e.Stored)}
 		if old := f.Proxy(beat.Proxy); old != nil && old.Incarnation == beat.Incarnation {

@@ -59,6 +59,7 @@ func PermissionsOf(role Role, id events.HostID) Permissions {
 		return Permissions{
 			Publish: []string{
 				events.Fleet.Subject(events.BackendKey(id)),
+				events.Fleet.Subject(events.InstanceKeys(id)),
 				events.NewsOf(id, "*"),
 				events.AskOf(id, "*"),
 			},
@@ -89,6 +90,7 @@ func dispatcherPermissions(id events.HostID, inbox string) Permissions {
 		Publish: append([]string{
 			events.Fleet.Subject(events.ProxyKey(id)),
 			events.Fleet.Subject(events.BackendKey(id)),
+			events.Fleet.Subject(events.InstanceKeys(id)),
 			events.ToBackend("*", "*"),
 			events.ToDispatcher("*", "*"),
 			events.AskOf(id, "*"),

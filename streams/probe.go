@@ -52,6 +52,8 @@ func Probes(role Role, id events.HostID) []Probe {
 			fact(events.Transfers, false), fact(events.Control, false), fact(events.Audit, false),
 			call("STREAM.INFO."+StreamName(events.Transfers), "look at the log", true),
 		}, changes(false)...)
+	case RoleProgram:
+		return append([]Probe{fact(events.Transfers, false), fact(events.Control, false), call("STREAM.INFO."+StreamName(events.Transfers), "look at the log", false)}, changes(false)...)
 	case RoleOperator:
 		return []Probe{
 			fact(events.Control, true),

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/landfall/landfall/actors"
+	"github.com/landfall/landfall/actors/api"
 	"github.com/landfall/landfall/actors/sim"
 	"github.com/landfall/landfall/events"
 )
@@ -29,6 +30,8 @@ func TestTheCommandsOfTheDocumentation(t *testing.T) {
 	}
 	n := open(t)
 	n.stage.Observer().SetEvents(actors.EventTriggers{Enabled: true, Regions: map[string]string{"arena-end": ""}})
+	n.instance("zone-1", 10, actors.Zone{Name: "harbor", MaxPlayers: 10})
+	n.service.SetAllocating(api.Allocating{Scenes: api.Scenes{"harbor/main": {Zone: "harbor", Points: map[string]events.Position{"gate": {World: "harbor/main"}}}}})
 	ada, bob := n.join("Ada"), n.join("Bob")
 	shell := exec.CommandContext(t.Context(), "bash", "-c", script.String())
 	shell.Env = append(os.Environ(), "LANDFALL_URL="+n.server.URL, "LANDFALL_TOKEN="+n.token(events.Scopes...))
@@ -37,7 +40,7 @@ func TestTheCommandsOfTheDocumentation(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for _, want := range []string{
-		"ready", `"phase":"COMPLETED"`, `"phase":"CANCELLED"`, `"trigger":"event"`, `"who":"tester: ada"`, `"key":"drain.backend-2"`, "event: fact", `"killed":false`,
+		"ready", `"phase":"COMPLETED"`, `"phase":"CANCELLED"`, `"trigger":"event"`, `"who":"tester: ada"`, `"key":"drain.backend-2"`, "event: fact", `"killed":false`, `"placement":"zone-1"`, `"entryPoint":"gate"`,
 	} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("the commands print no %s", want)

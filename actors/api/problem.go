@@ -69,6 +69,8 @@ var statusOf = map[events.Code]int{
 	events.TransportDown: http.StatusServiceUnavailable,
 	events.LogFull:       http.StatusServiceUnavailable,
 	events.LineFull:      http.StatusServiceUnavailable,
+	events.NoCapacity:    http.StatusServiceUnavailable,
+	events.BadScene:      http.StatusBadRequest,
 	events.KeyReused:     http.StatusUnprocessableEntity,
 }
 

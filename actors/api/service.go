@@ -55,6 +55,8 @@ type Service struct {
 	backing atomic.Pointer[Backing]
 	limits  struct{ tokens, addresses limiter }
 	streams seats
+
+	allocating atomic.Pointer[Allocating]
 }
 
 // New makes a Service.
@@ -64,6 +66,7 @@ func New(cfg Config) (*Service, error) {
 	}
 	s := &Service{cfg: cfg, mux: http.NewServeMux()}
 	s.SetLimits(ShippedLimits())
+	s.SetAllocating(Allocating{})
 	s.api = humago.New(s.mux, s.document())
 	s.api.UseMiddleware(s.admit)
 	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
@@ -77,6 +80,7 @@ func New(cfg Config) (*Service, error) {
 func (s *Service) routes() {
 	s.routeTransfers()
 	s.routeNetwork()
+	s.routeAllocations()
 	s.routeControl()
 	s.routeEvents()
 }

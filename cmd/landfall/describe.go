@@ -57,6 +57,8 @@ func describe(f events.Fact) string {
 		return describeRejected(f)
 	case *events.BackendBeat:
 		return fmt.Sprintf("%s, %d of %d players, %d kept, promise %d", f.State, f.Players, f.MaxPlayers, f.Kept(), f.Promise)
+	case *events.InstanceBeat:
+		return fmt.Sprintf("%s, %d of %d players, %d promised, %s", f.State, f.Players, f.MaxPlayers, f.Outstanding, plural(len(f.Zones), "zone"))
 	case *events.ProxyBeat:
 		drained := ""
 		if f.Drained {

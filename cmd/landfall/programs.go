@@ -51,7 +51,10 @@ func (h *host) listenAPI() (*programs, error) {
 	if p.listener, err = net.Listen("tcp", address); err != nil {
 		return nil, fmt.Errorf("hosts.%s.api: %w", h.name(), err)
 	}
-	h.live.follow(func(now *changeable) { service.SetLimits(apiLimitsOf(now.net)) })
+	h.live.follow(func(now *changeable) {
+		service.SetLimits(apiLimitsOf(now.net))
+		service.SetAllocating(api.Allocating{Scenes: now.scenes, Fallback: events.HostID(now.net.Allocation.Fallback)})
+	})
 	h.log.Info("API", "listen", p.listener.Addr().String(), "tls", p.tls != nil)
 	return p, nil
 }

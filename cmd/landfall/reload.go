@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/landfall/landfall/actors"
+	"github.com/landfall/landfall/actors/api"
 	"github.com/landfall/landfall/actors/edge"
 	"github.com/landfall/landfall/cmd/landfall/network"
 	"github.com/landfall/landfall/events"
@@ -26,6 +27,7 @@ type changeable struct {
 	net         *network.Network // the live keys of file, or of the version in force, over what this process was started with
 	messages    actors.Languages
 	permissions *network.Permissions
+	scenes      api.Scenes
 	policy      actors.Policy
 	sections    []events.SectionBeat // of net's keys that can be pushed
 }
@@ -40,7 +42,11 @@ func newChangeable(started, file *network.Network) (*changeable, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &changeable{file: file, messages: messages, permissions: permissions}
+	scenes, err := readScenes(file)
+	if err != nil {
+		return nil, err
+	}
+	c := &changeable{file: file, messages: messages, permissions: permissions, scenes: scenes}
 	return c.obeying(started, actors.Pushed{})
 }
 

@@ -69,6 +69,8 @@ func writerOf(f events.Fact) events.Source {
 		return Source(events.SourceOperator, "op")
 	case *events.BackendBeat:
 		return events.Source{Kind: events.SourceBackend, ID: f.Server, Incarnation: f.Incarnation}
+	case *events.InstanceBeat:
+		return events.Source{Kind: events.SourceBackend, ID: f.Placement, Incarnation: f.Incarnation}
 	case *events.ProxyBeat:
 		return events.Source{Kind: events.SourceEdge, ID: f.Proxy, Incarnation: f.Incarnation}
 	case *events.Claimed:

@@ -125,8 +125,8 @@ var keys = []Key{
 	{Path: "limits.<id>.cooldownSeconds", Kind: Int, Min: 0, Max: 366 * day, Default: "0", Unit: "s", Live: true, Doc: "rest of a player after an arrival; 0: none"},
 	{Path: "limits.<id>.perDay", Kind: Int, Min: 0, Max: 100_000, Default: "0", Unit: "transfers", Live: true, Doc: "arrivals of a player in a day of UTC; 0: no limit"},
 	{Path: "limits.<id>.scope", Kind: Choice, Choices: []string{"network", "server"}, Default: "network", Live: true, Doc: "counted on the whole network, or apart for each server where the player asks"},
-	{Path: "allocation.scenes", Kind: Path, Default: `""`, Doc: "file of scenes that can be allocated"},
-	{Path: "allocation.fallback", Kind: ID, Default: `""`, Doc: "placement used when none fits"},
+	{Path: "allocation.scenes", Kind: Path, Default: `""`, Live: true, Doc: "file of scenes that zone transfers lead to, see [allocation](allocation.md); empty: none"},
+	{Path: "allocation.fallback", Kind: ID, Default: `""`, Live: true, Doc: "placement that is asked for a seat when none fits; empty: none"},
 
 	{Path: "edge.domain", Kind: Domain, Default: `""`, Sample: true, Doc: "host name that players dial; required where an edge listens"},
 	{Path: "edge.port", Kind: Int, Min: 1, Max: 65_535, Default: "25565", Doc: "port that players dial"},

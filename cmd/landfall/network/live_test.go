@@ -28,6 +28,7 @@ line: { enabled: false, maxSize: 7, graceSeconds: 0, notifySeconds: 6, drainPerS
 triggers: { command: { enabled: false }, join: { enabled: true, map: { play.a: { region: default } } }, event: { enabled: true, map: { arena-end: { region: default } } } }
 routing: { prefer: local, regionCollision: refuse, crossServerPerSecond: 50, crossServerBurst: 1, stickyReturn: true }
 permissions: may.yml
+allocation: { scenes: scenes.yml, fallback: spare-1 }
 api: { tokenPerSecond: 0.5, tokenBurst: 2, addressPerSecond: 3, addressBurst: 4, streams: 5 }
 limits: { rtp: { cooldownSeconds: 60, perDay: 5, scope: server } }
 messages: "of our own.yml"
