@@ -191,20 +191,21 @@ type fileStatus struct {
 }
 
 func (s rebuildStatus) String() string {
-	text := s.View
+	var text strings.Builder
+	text.WriteString(s.View)
 	for _, f := range s.Files {
-		text += fmt.Sprintf("\n%-8s %s\n         %s", f.Role, f.File, strings.ReplaceAll(standOf(f.About, f.Log), "\n", "\n         "))
+		text.WriteString(fmt.Sprintf("\n%-8s %s\n         %s", f.Role, f.File, strings.ReplaceAll(standOf(f.About, f.Log), "\n", "\n         ")))
 		switch {
 		case f.Holder != "":
-			text += "\n         written by " + f.Holder
+			text.WriteString("\n         written by " + f.Holder)
 		case f.Log.Error == "":
-			text += "\n         nobody writes it"
+			text.WriteString("\n         nobody writes it")
 		}
 		if !f.Built {
-			text += "\n         has not caught up with the log yet"
+			text.WriteString("\n         has not caught up with the log yet")
 		}
 	}
-	return printableLines(text)
+	return printableLines(text.String())
 }
 
 // printableLines is printable, line by line.
