@@ -53,7 +53,11 @@ func Probes(role Role, id events.HostID) []Probe {
 			call("STREAM.INFO."+StreamName(events.Transfers), "look at the log", true),
 		}, changes(false)...)
 	case RoleProgram:
-		return append([]Probe{fact(events.Transfers, false), fact(events.Control, false), call("STREAM.INFO."+StreamName(events.Transfers), "look at the log", false)}, changes(false)...)
+		return append([]Probe{
+			fact(events.Transfers, false), fact(events.Sessions, false), fact(events.Control, false), fact(events.Audit, false),
+			beat(events.BackendKey(ProbeName), "write the heartbeat of another host", false),
+			call("STREAM.INFO."+StreamName(events.Transfers), "look at the log", false),
+		}, changes(false)...)
 	case RoleOperator:
 		return []Probe{
 			fact(events.Control, true),

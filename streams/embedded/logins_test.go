@@ -19,7 +19,7 @@ func loginsOf(secret []byte) (out []embedded.User) {
 	for _, x := range []struct {
 		role streams.Role
 		id   events.HostID
-	}{{streams.RoleOperator, "cli"}, {streams.RoleAuditor, "cli"}, {streams.RoleDispatcher, "proxy-1"}, {streams.RoleBackend, "survival-1"}} {
+	}{{streams.RoleOperator, "cli"}, {streams.RoleAuditor, "cli"}, {streams.RoleDispatcher, "proxy-1"}, {streams.RoleBackend, "survival-1"}, {streams.RoleProgram, "api"}} {
 		name, password := streams.Login(secret, x.role, x.id)
 		out = append(out, embedded.User{Role: x.role, ID: x.id, Name: name, Password: password})
 	}
