@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -28,27 +30,29 @@ func user(role streams.Role, id events.HostID) embedded.User {
 	return embedded.User{Role: role, ID: id, Name: name, Password: password}
 }
 
-// The example on a real store: a seat is taken on it, and its token lets the player in.
-func TestTheExampleAdmitsPlayers(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
+// network is a store, a dispatcher that allocates, and the example with so many seats; end stops all.
+func network(tb testing.TB, durability streams.Durability, seats int) (ctx context.Context, d *actors.Dispatcher, end func()) {
+	tb.Helper()
+	ctx, cancel := context.WithCancel(tb.Context())
 	server, err := embedded.Open(ctx, embedded.Config{
-		Dir: t.TempDir(), Network: "example", Creator: "up", MaxBytes: 1 << 30, Listen: "127.0.0.1:0", Users: []embedded.User{user(streams.RoleDispatcher, "api"), user(streams.RoleBackend, "zone-1")},
+		Dir: tb.TempDir(), Network: "example", Creator: "up", MaxBytes: 1 << 30, Listen: "127.0.0.1:0", Durability: durability,
+		Users: []embedded.User{user(streams.RoleDispatcher, "api"), user(streams.RoleBackend, "zone-1")},
 	})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	carrier, err := streams.Connect(ctx, server.Connection())
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if err := carrier.Ensure(ctx); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	key, err := events.NewKey(secret)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	d, err := actors.NewDispatcher(actors.DispatcherConfig{
+	d, err = actors.NewDispatcher(actors.DispatcherConfig{
 		Identity: actors.Identity{
 			Source: events.Source{Kind: events.SourceAPI, ID: "api", Incarnation: events.Incarnation(uuid.New())},
 			Keys:   events.NewKeyring(key), Now: time.Now, NewID: func() [16]byte { return uuid.Must(uuid.NewV7()) },
@@ -56,21 +60,70 @@ func TestTheExampleAdmitsPlayers(t *testing.T) {
 		Log: carrier, Bus: carrier, Logger: slog.New(slog.DiscardHandler), Kind: events.KindAPI,
 	})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	var running sync.WaitGroup
 	running.Go(func() { _ = d.Run(ctx) })
 	ended := make(chan error, 1)
-	go func() { ended <- run(ctx, server.URL(), "zone-1", "127.0.0.1:0", 1, secret) }()
-
+	go func() { ended <- run(ctx, server.URL(), "zone-1", "127.0.0.1:0", seats, secret) }()
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
-	for x := d.View().Fleet().Instance("zone-1"); x == nil || x.State != events.Ready; x = d.View().Fleet().Instance("zone-1") {
+	for x := d.View().Fleet().Instance("zone-1"); !d.Ready() || x == nil || x.State != events.Ready; x = d.View().Fleet().Instance("zone-1") {
 		<-look.C
 	}
-	seat, refusal := d.Allocate(ctx, actors.AllocationAsk{
-		Player: events.NativePlayer("allocation", "ada"), Name: "ada", Transfer: events.TransferID(uuid.Must(uuid.NewV7())), Via: "test",
+	return ctx, d, func() {
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			tb.Error(err)
+		}
+		running.Wait()
+		_, _ = carrier.Close(), server.Close()
+	}
+}
+
+func take(ctx context.Context, d *actors.Dispatcher, player string) (actors.Allocation, *events.Refusal) {
+	return d.Allocate(ctx, actors.AllocationAsk{
+		Player: events.NativePlayer("allocation", player), Name: player, Transfer: events.TransferID(uuid.Must(uuid.NewV7())), Via: "test",
 	})
+}
+
+// BenchmarkAllocate: seats a second, and how long one takes, asked for by 64 callers at once; each
+// stands in the log as three facts before it is answered.
+func BenchmarkAllocate(b *testing.B) {
+	for _, durability := range []streams.Durability{streams.Always, streams.Grouped, streams.Lazy} {
+		b.Run(string(durability), func(b *testing.B) {
+			ctx, d, end := network(b, durability, 10_000_000)
+			defer end()
+			var mu sync.Mutex
+			var took []time.Duration
+			b.SetParallelism(64 / runtime.GOMAXPROCS(0))
+			b.ResetTimer()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					began := time.Now()
+					if _, refusal := take(ctx, d, uuid.NewString()); refusal != nil {
+						b.Error(refusal)
+						return
+					}
+					mu.Lock()
+					took = append(took, time.Since(began))
+					mu.Unlock()
+				}
+			})
+			b.StopTimer()
+			slices.Sort(took)
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "seats/s")
+			b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
+			b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
+		})
+	}
+}
+
+// The example on a real store: a seat is taken on it, and its token lets the player in.
+func TestTheExampleAdmitsPlayers(t *testing.T) {
+	ctx, d, end := network(t, streams.Always, 1)
+	defer end()
+	seat, refusal := take(ctx, d, "ada")
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
@@ -87,10 +140,4 @@ func TestTheExampleAdmitsPlayers(t *testing.T) {
 		}
 		conn.Close()
 	}
-	cancel()
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
-	running.Wait()
-	_, _ = carrier.Close(), server.Close()
 }
