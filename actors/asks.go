@@ -33,6 +33,7 @@ func (d *Dispatcher) serveAsks(ctx context.Context, g *errgroup.Group) {
 	}))
 	serve(events.VerbState, answerWatched(d.Identity, fromBackend(events.VerbState), d.rejectedAsk, refuseState, d.answerState))
 	serve(events.VerbSettings, answerWatched(d.Identity, fromBackend(events.VerbSettings), d.rejectedAsk, refuseSettings, d.answerSettings))
+	serve(events.VerbWhoIs, answerWatched(d.Identity, fromBackend(events.VerbWhoIs), d.rejectedAsk, refuseWhoIs, d.answerWhoIs))
 	g.Go(func() error {
 		return d.bus.Serve(ctx, events.TriggerOf("*"), dispatcherQueue, func() {}, d.answerEvent)
 	})
@@ -44,6 +45,10 @@ func refuseRequest(r *events.Refusal) events.RequestAnswer {
 
 func refuseArrived(r *events.Refusal) events.ArrivedAnswer {
 	return events.ArrivedAnswer{Code: r.Code, Detail: r.Detail}
+}
+
+func refuseWhoIs(r *events.Refusal) events.WhoIsAnswer {
+	return events.WhoIsAnswer{Code: r.Code, Detail: r.Detail}
 }
 
 func refusePlain(r *events.Refusal) events.Answer {

@@ -74,6 +74,8 @@ type Backend struct {
 	retune   chan struct{} // there may be another pushed configuration
 	settled  chan struct{} // closed once the pushed configuration is obeyed
 	beaten   beaten        // of the lives before this one; one life runs at a time
+
+	strangers introductions
 }
 
 // life is one life of the backend: of this process or of the game server, whichever is shorter.
@@ -127,6 +129,7 @@ func NewBackend(cfg BackendConfig) (*Backend, error) {
 		reborn: make(chan struct{}, 1), beatSoon: make(chan struct{}, 1),
 		retune: make(chan struct{}, 1), settled: make(chan struct{}),
 	}
+	b.cfg.Introduce = b.introduce
 	b.SetTiming(cfg.Timing)
 	b.SetPace(cfg.Pace)
 	b.SetRequestRate(cfg.RequestRate, cfg.RequestBurst)

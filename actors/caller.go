@@ -15,6 +15,17 @@ type Identity struct {
 	Keys   *events.Keyring
 	Now    func() time.Time
 	NewID  func() [16]byte
+	// Introduce learns, if it can, whose key another host signs with. nil: nobody can.
+	Introduce func(ctx context.Context, host events.HostID)
+}
+
+// open verifies and decodes what came over subject. It lets a host whose key is not known yet
+// be introduced first.
+func (i Identity) open(ctx context.Context, subject string, w events.Wire, into any) (events.Call, *events.Refusal) {
+	if host, strange := i.Keys.Stranger(w.Header); strange && i.Introduce != nil {
+		i.Introduce(ctx, host)
+	}
+	return events.OpenCall(i.Keys, subject, w, into)
 }
 
 // seal makes a fact of this host ready to append.
@@ -45,7 +56,7 @@ func askSigned[A any](ctx context.Context, i Identity, bus Bus, subject string, 
 	if err != nil {
 		return answer, "", fmt.Errorf("ask %s: %w", subject, err)
 	}
-	got, refusal := events.OpenCall(i.Keys, subject, back, &answer)
+	got, refusal := i.open(ctx, subject, back, &answer)
 	if refusal != nil {
 		return answer, "", fmt.Errorf("answer to %s: %w", subject, refusal)
 	}
@@ -81,7 +92,7 @@ func answerWatched[Q any, A comparable](i Identity, allowed func(subject string,
 ) func(context.Context, string, events.Wire) events.Wire {
 	return func(ctx context.Context, subject string, w events.Wire) events.Wire {
 		var q Q
-		call, refusal := events.OpenCall(i.Keys, subject, w, &q)
+		call, refusal := i.open(ctx, subject, w, &q)
 		if refusal == nil {
 			refusal = allowed(subject, call.Source)
 		}

@@ -104,8 +104,9 @@ type Dispatcher struct {
 
 	marker func() [16]byte
 
-	tasks    tasks
-	rejected rejections
+	tasks      tasks
+	rejected   rejections
+	introduced introductions
 }
 
 // counters are what metrics and tests read.
@@ -138,6 +139,7 @@ func NewDispatcher(cfg DispatcherConfig) (*Dispatcher, error) {
 	if d.marker = cfg.Marker; d.marker == nil {
 		d.marker = randomMarker
 	}
+	d.Introduce = d.introduce
 	d.work.init()
 	d.line.init()
 	d.wakeup.init()

@@ -14,7 +14,7 @@ import (
 // RouterConfig makes a Router.
 type RouterConfig struct {
 	ID     events.HostID
-	Log    projections.Tailer
+	Log    projections.Log
 	Keys   *events.Keyring
 	Now    func() time.Time
 	Logger *slog.Logger

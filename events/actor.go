@@ -20,7 +20,7 @@ func checkActor(s Source, b Bucket, key string, f Fact) *Refusal {
 		return namesItself(s, f.Session.Holder, f.Session.HolderIncarnation)
 	case *Requested, *Reserved, *Transferred, *Consumed, *Completed, *Released, *Expired, *Reopened,
 		*Waitlisted, *Failed, *Cancelled, *Superseded, *SessionRefreshed, *SessionClosed, *KillSet, *DrainSet, *Rejected,
-		*PauseSet, *EvacuateSet, *ConfigSet, *RebuildSet, *TokenSet, *CooldownSet, *UsesCounted, *PermitsKept, *PlayerSeen, *LoginHeld, *RouteStaged, *RouteUsed, *RoutesListed, *Checkpoint:
+		*PauseSet, *EvacuateSet, *IdentitySet, *ConfigSet, *RebuildSet, *TokenSet, *CooldownSet, *UsesCounted, *PermitsKept, *PlayerSeen, *LoginHeld, *RouteStaged, *RouteUsed, *RoutesListed, *Checkpoint:
 		return nil
 	}
 	return nil

@@ -214,6 +214,31 @@ type (
 	}
 )
 
+// How a backend, which cannot read the log, learns whose keys it has to believe.
+type (
+	// WhoIsAsk asks for the identity of a host whose signature the asker cannot judge.
+	WhoIsAsk struct {
+		Host HostID `msgpack:"host" json:"host"`
+	}
+	// WhoIsAnswer is OK with the identity facts of that host and of the one that answers, or
+	// UNKNOWN. The answer itself may be one that cannot be judged before they are: each of them
+	// is signed with the operator's key, which is all that has to be known.
+	WhoIsAnswer struct {
+		Code   Code       `msgpack:"code" json:"code"`
+		Detail string     `msgpack:"detail,omitempty" json:"detail,omitempty"`
+		Fact   SealedFact `msgpack:"fact" json:"fact"`
+		Own    SealedFact `msgpack:"own" json:"own"` // that of the one that answers; with an empty key when there is none
+	}
+	// SealedFact is a fact of control as it stands in the log.
+	SealedFact struct {
+		Key     string `msgpack:"key" json:"key"`
+		Seq     uint64 `msgpack:"seq" json:"seq"`
+		Headers string `msgpack:"headers" json:"headers"` // the values of the signed headers, in their order, a newline between two; empty when absent
+		Sig     string `msgpack:"sig" json:"sig"`         // that of Landfall-Sig
+		Body    string `msgpack:"body" json:"body"`       // MessagePack, in hexadecimal digits
+	}
+)
+
 // HoldsAsk asks a dispatcher with a front whether a player who has joined a backend came over a
 // connection of its own: the dispatcher beside the backend asks, since the outermost one
 // holds a player. The answer is OK or NOT_HERE; OK also means that the join was heard.

@@ -58,6 +58,7 @@ const (
 	VerbSeen     Verb = "seen"
 	VerbHolds    Verb = "holds"
 	VerbSettings Verb = "settings"
+	VerbWhoIs    Verb = "whois"
 	VerbJoined   Verb = "joined"
 	VerbLeft     Verb = "left"
 	VerbComing   Verb = "coming"
@@ -67,7 +68,7 @@ const (
 // NewsVerbs by nobody.
 var (
 	BackendVerbs    = []Verb{VerbReserve, VerbRelease, VerbMove, VerbTell, VerbConfig, VerbSeen}
-	AskVerbs        = []Verb{VerbRequest, VerbArrived, VerbPlaced, VerbState, VerbCancel, VerbSettings}
+	AskVerbs        = []Verb{VerbRequest, VerbArrived, VerbPlaced, VerbState, VerbCancel, VerbSettings, VerbWhoIs}
 	DispatcherVerbs = []Verb{VerbHolds}
 	NewsVerbs       = []Verb{VerbJoined, VerbLeft, VerbComing}
 )

@@ -34,6 +34,7 @@ var Catalog = []Kind{
 	{"landfall.control.drain.v1", Control, func() Fact { return new(DrainSet) }},
 	{"landfall.control.pause.v1", Control, func() Fact { return new(PauseSet) }},
 	{"landfall.control.evacuate.v1", Control, func() Fact { return new(EvacuateSet) }},
+	{"landfall.control.identity.v1", Control, func() Fact { return new(IdentitySet) }},
 	{"landfall.control.config.v1", Control, func() Fact { return new(ConfigSet) }},
 	{"landfall.control.rebuild.v1", Control, func() Fact { return new(RebuildSet) }},
 	{"landfall.control.token.v1", Control, func() Fact { return new(TokenSet) }},

@@ -148,7 +148,7 @@ func Open(k *Keyring, r Record) (Event, *Refusal) {
 	if typ == "" {
 		return e, Refuse(Stray, "no "+HeaderType+" header")
 	}
-	if refusal := k.Verify(r.Bucket.Subject(r.Key), r.Header, r.Body); refusal != nil {
+	if refusal := k.VerifyRecord(r); refusal != nil {
 		return e, refusal
 	}
 	env, err := parseEnvelope(r)

@@ -25,6 +25,9 @@ const (
 	sampleNext     = "0193a1f0-9e10-7abc-8def-0123456789ab"
 )
 
+// sampleHostKey is the public half of a key that nobody uses.
+const sampleHostKey = "03a107bff3ce10be1d70dd18e74bc09967e4d6309ba50d5f1ddc8664125531b8"
+
 // corpusSecret is public on purpose: testdata/events/README.md.
 const corpusSecret = "landfall test secret, never used"
 
@@ -137,6 +140,13 @@ func samples() []sample {
 		{"region", operator, "pause.region.wild", 5, "", &PauseSet{What: PauseRegion, Name: "wild"}},
 		{"on", operator, "evacuate.survival-2", 0, "", &EvacuateSet{Host: "survival-2", On: true, PerSecond: 2.5, Who: "ada", Why: "new disk"}},
 		{"off", operator, "evacuate.survival-2", 5, "", &EvacuateSet{Host: "survival-2"}},
+		{"renewed", operator, "identity.proxy-1", 0, "", &IdentitySet{
+			Host: "proxy-1", Role: IdentityProxy, Alone: []Span{{Bucket: Transfers, From: 100}}, Who: "ada", Why: "new disk", Keys: []HostKey{
+				{Key: sampleHostKey, Closed: true, Spans: []Span{{Bucket: Transfers, From: 100, Until: 250}}},
+				{Key: sampleHostKey, Spans: []Span{{Bucket: Transfers, From: 240}}},
+			},
+		}},
+		{"shared", operator, "identity.survival-1", 3, "", &IdentitySet{Host: "survival-1", Role: IdentityBackend, Keys: []HostKey{{Key: sampleHostKey, Spans: []Span{}}}, Alone: []Span{}}},
 		{"pushed", operator, "config", 0, "", &ConfigSet{Text: "line: { maxSize: 64 }\n", Who: "ada", Why: "weekend"}},
 		{"back", operator, "config", 5, "", &ConfigSet{}},
 		{"switched", operator, "rebuild.archive.edge-1", 0, "", &RebuildSet{

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"crypto/ed25519"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
@@ -27,38 +28,15 @@ func NewKey(secret []byte) (Key, error) {
 	return Key{ID: hex.EncodeToString(sum[:4]), Secret: secret}, nil
 }
 
-// Keyring signs with its first key and verifies with all of them (two are valid during a
-// rotation). It is safe for concurrent use.
-type Keyring struct{ keys []Key }
+// hostKeyPrefix tells the id of a host's own key from that of a secret.
+const hostKeyPrefix = "ed-"
 
-// NewKeyring takes the signing key first.
-func NewKeyring(current Key, previous ...Key) *Keyring {
-	return &Keyring{keys: append([]Key{current}, previous...)}
+// HostKeyID names the public half of a host's own key: "ed-" and its first 16 hex digits.
+func HostKeyID(public ed25519.PublicKey) string {
+	return hostKeyPrefix + hex.EncodeToString(public[:min(8, len(public))])
 }
 
-// Sign gives the value of the Landfall-Sig header.
-func (k *Keyring) Sign(subject string, h Header, body []byte) string {
-	key := k.keys[0]
-	return "v1;kid=" + key.ID + ";" + hex.EncodeToString(mac(key, subject, h, body))
-}
-
-// Verify refuses with UNKNOWN_KEY when it cannot tell yet, with BAD_SIGNATURE when it can.
-func (k *Keyring) Verify(subject string, h Header, body []byte) *Refusal {
-	kid, sig, err := parseSignature(h[HeaderSig])
-	if err != nil {
-		return Refuse(BadSignature, err.Error())
-	}
-	for _, key := range k.keys {
-		if key.ID != kid {
-			continue
-		}
-		if hmac.Equal(sig, mac(key, subject, h, body)) {
-			return nil
-		}
-		return Refuse(BadSignature, "does not match key "+kid)
-	}
-	return Refuse(UnknownKey, "key "+kid)
-}
+func signature(kid string, sig []byte) string { return "v1;kid=" + kid + ";" + hex.EncodeToString(sig) }
 
 func parseSignature(s string) (kid string, sig []byte, err error) {
 	parts := strings.Split(s, ";")
@@ -79,9 +57,14 @@ func mac(key Key, subject string, h Header, body []byte) []byte {
 }
 
 // Hide makes a name of a value that must not stand in the log, such as a player's IP address: 32 hex
-// digits, the same on every host of the network, and nothing to who lacks its secret.
+// digits, the same on every host that has the network's secret, and nothing to who lacks it. A host
+// without it, which has a key of its own, makes a name that only it knows.
 func (k *Keyring) Hide(kind, value string) string {
-	m := hmac.New(sha256.New, k.keys[0].Secret)
+	var secret []byte = k.own
+	if secrets := k.known.Load().secrets; len(secrets) > 0 {
+		secret = secrets[0].Secret
+	}
+	m := hmac.New(sha256.New, secret)
 	m.Write(field(field([]byte("landfall hide v1"), kind), value))
 	return hex.EncodeToString(m.Sum(nil)[:16])
 }

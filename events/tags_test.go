@@ -12,7 +12,7 @@ import (
 func bodies() []any {
 	return []any{
 		ReserveAsk{}, ReserveAnswer{}, ReleaseAsk{}, MoveAsk{}, TellAsk{}, SeenAsk{}, Answer{}, RequestAsk{}, RequestAnswer{},
-		ArrivedAsk{}, ArrivedAnswer{}, PlacedAsk{}, StateAsk{}, StateAnswer{}, CancelAsk{}, TriggerAsk{}, ConfigAsk{}, SettingsAsk{}, SettingsAnswer{}, HoldsAsk{}, Joined{}, Left{}, Coming{},
+		ArrivedAsk{}, ArrivedAnswer{}, PlacedAsk{}, StateAsk{}, StateAnswer{}, CancelAsk{}, TriggerAsk{}, ConfigAsk{}, SettingsAsk{}, SettingsAnswer{}, WhoIsAsk{}, WhoIsAnswer{}, HoldsAsk{}, Joined{}, Left{}, Coming{},
 	}
 }
 

@@ -52,6 +52,11 @@ func (c Controls) Apply(e events.Event) (Controls, *events.Refusal) {
 		}
 		c.Evacuated = switched(c.Evacuated, f.Host, f, f.On)
 		return c, nil
+	case *events.IdentitySet: // what it says is the keyring's
+		if e.Key != events.IdentityKey(f.Host) {
+			return c, events.Refuse(events.Malformed, e.Key+" names "+string(f.Host))
+		}
+		return c, nil
 	case *events.ConfigSet:
 		if e.Key != events.ConfigKey {
 			return c, events.Refuse(events.Malformed, "the configuration is not at "+e.Key)

@@ -37,6 +37,7 @@ type feed struct {
 	changed chan struct{} // closed and replaced at each change of the above
 
 	// of the tail's goroutine only
+	ctx      context.Context //nolint:containedctx // that of run: a Follower is given none
 	stream   events.StreamState
 	askedAt  time.Time
 	catching bool
@@ -47,6 +48,7 @@ func newFeed(v *View, b events.Bucket, f fold) *feed {
 }
 
 func (f *feed) run(ctx context.Context) error {
+	f.ctx = ctx
 	mode := events.TailLive // what is over stays in the log
 	if f.bucket == events.Fleet || f.bucket == events.Sessions || f.bucket == events.Control {
 		mode = events.TailLastPerKey // the last fact of a key is the whole state
@@ -68,6 +70,9 @@ func (f *feed) Begin(s events.StreamState, fork bool) {
 	}
 	f.stream, f.askedAt, f.catching = s, f.view.cfg.Now(), true
 	f.set(func() { f.applied, f.live = 0, false }) // first: who waits must not find the old position on an empty fold
+	if fork && f.bucket == events.Control {
+		f.view.cfg.Keys.Forget()
+	}
 	f.fold.reset(s, fork)
 	f.view.notify(Change{Bucket: f.bucket, Reset: true})
 }
@@ -87,11 +92,16 @@ func (f *feed) Settled(key string, seq uint64) {
 
 // Record implements events.Follower.
 func (f *feed) Record(r events.Record) error {
-	e, refusal := events.Open(f.view.cfg.Keys, r)
+	e, refusal, err := f.introduced(r)
+	if err != nil {
+		return fmt.Errorf("sequence %d of %s: %w", r.Seq, f.bucket, err)
+	}
 	change := Change{Bucket: f.bucket, Seq: r.Seq, Event: e}
 	switch {
 	case refusal == nil:
-		refusal = f.fold.apply(e, f.seen(r))
+		if refusal = f.fold.apply(e, f.seen(r)); refusal == nil && isIdentity(e) && f.view.cfg.Keys.Keyed() {
+			f.view.learn(r)
+		}
 	case f.mayStop(refusal):
 		return fmt.Errorf("sequence %d of %s: %w", r.Seq, f.bucket, refusal)
 	default:
@@ -104,6 +114,11 @@ func (f *feed) Record(r events.Record) error {
 	change.Player = playerOf(f.bucket, r.Key)
 	f.view.notify(change)
 	return nil
+}
+
+func isIdentity(e events.Event) bool {
+	_, ok := e.Fact.(*events.IdentitySet)
+	return ok
 }
 
 // mayStop tells that a record which cannot be judged yet stops the fold. Not so a heartbeat:

@@ -16,17 +16,17 @@ import (
 )
 
 // whole is a log whose tails begin with everything, whatever they ask for.
-type whole struct{ Tailer }
+type whole struct{ Log }
 
 func (w whole) Tail(ctx context.Context, b events.Bucket, from events.TailStart, f events.Follower) error {
 	if from.Mode == events.TailLive {
 		from.Mode = events.TailAll
 	}
-	return w.Tailer.Tail(ctx, b, from, f)
+	return w.Log.Tail(ctx, b, from, f)
 }
 
 // viewed is what a View that follows a log holds once it has caught up, and what it refused.
-func viewed(t *rapid.T, log Tailer, then func(*View)) map[uint64]bool {
+func viewed(t *rapid.T, log Log, then func(*View)) map[uint64]bool {
 	refused := map[uint64]bool{}
 	v := NewView(Config{
 		Log: log, Keys: streamtest.Keyring(), Logger: slog.New(slog.DiscardHandler), Now: time.Now,

@@ -16,14 +16,21 @@ import (
 	"github.com/landfall/landfall/events"
 )
 
-// Tailer is the part of a log that a View needs.
+// Tailer is a log that can be followed.
 type Tailer interface {
 	Tail(ctx context.Context, b events.Bucket, from events.TailStart, f events.Follower) error
 }
 
+// Log is what a View reads.
+type Log interface {
+	Tailer
+	// LastOf gives the newest record of a key, as the log's leader knows it.
+	LastOf(ctx context.Context, b events.Bucket, key string) (events.Record, bool, error)
+}
+
 // Config makes a View.
 type Config struct {
-	Log    Tailer
+	Log    Log
 	Keys   *events.Keyring
 	Logger *slog.Logger
 	Now    func() time.Time // the process's clock

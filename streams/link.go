@@ -12,6 +12,8 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 	"github.com/nats-io/nats.go"
+
+	"github.com/landfall/landfall/events"
 )
 
 // link is one connection, and what is known about it.
@@ -38,7 +40,6 @@ func dial(ctx context.Context, cfg Config, use string) (*link, error) {
 	options := []nats.Option{
 		nats.Name(string(cfg.Role) + "." + string(cfg.ID) + "." + use),
 		nats.CustomInboxPrefix(InboxPrefix(cfg.Role, cfg.ID)),
-		nats.UserInfo(cfg.User, cfg.Password),
 		nats.MaxReconnects(-1),
 		nats.ReconnectBufSize(-1),
 		nats.CustomReconnectDelay(reconnectDelay),
@@ -49,6 +50,12 @@ func dial(ctx context.Context, cfg Config, use string) (*link, error) {
 		nats.ClosedHandler(func(*nats.Conn) { close(l.closed) }),
 		nats.ErrorHandler(l.onError),
 	}
+	if cfg.Key != nil {
+		// Whether a key is good the log says, and whoever carries it may not have read that far.
+		options = append(options, nats.Nkey(cfg.Key.Public(), cfg.Key.nonce), nats.IgnoreAuthErrorAbort())
+	} else {
+		options = append(options, nats.UserInfo(cfg.User, cfg.Password))
+	}
 	if cfg.InProcess != nil {
 		options = append(options, nats.InProcessServer(cfg.InProcess))
 	}
@@ -57,7 +64,7 @@ func dial(ctx context.Context, cfg Config, use string) (*link, error) {
 	}
 	err := retry(ctx, cfg.Patience, func() (err error) {
 		l.nc, err = nats.Connect(cfg.URL, options...)
-		return connectError(cfg.URL, err)
+		return connectError(cfg, err)
 	})
 	return l, err
 }
@@ -65,10 +72,13 @@ func dial(ctx context.Context, cfg Config, use string) (*link, error) {
 // ErrLoginRefused says that the store answers, and does not know who we say we are.
 var ErrLoginRefused = errors.New("refused the login")
 
-func connectError(url string, err error) error {
+func connectError(cfg Config, err error) error {
+	url := cfg.URL
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, nats.ErrAuthorization) && cfg.Key != nil:
+		return fmt.Errorf("connect to store %s: refused the key %s of %s %s: is it among those of `landfall creds list`, and do the servers know it?", url, events.HostKeyID(cfg.Key.Raw()), cfg.Role, cfg.ID)
 	case errors.Is(err, nats.ErrAuthorization):
 		return backoff.Permanent(fmt.Errorf("connect to store %s: %w: does this host stand in the carrier's network.yml (or in the logins that nats-servers of your own were given), with the same secret?", url, ErrLoginRefused))
 	case untrusted(err):
@@ -176,6 +186,10 @@ func (l *link) alive(f life) bool {
 func (l *link) onError(_ *nats.Conn, sub *nats.Subscription, err error) {
 	if errors.Is(err, nats.ErrPermissionViolation) {
 		l.deny(err)
+	}
+	if errors.Is(err, nats.ErrAuthorization) {
+		l.log.Warn("the store lets this host in no more, trying on: was its key revoked, or the secret changed?", "error", err)
+		return
 	}
 	subject := ""
 	if sub != nil {

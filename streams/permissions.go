@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"time"
 
 	"github.com/landfall/landfall/events"
@@ -29,6 +30,10 @@ type Permissions struct {
 	// AnswerFor is how long a request that was received may be answered; 0: never.
 	AnswerFor time.Duration
 }
+
+// IdentitiesSubject is where the carrier says that it obeys what control says up to a sequence
+// (the body, in decimal): whom it lets in. It answers the operators alone.
+const IdentitiesSubject = "landfall.store.identities"
 
 // answerFor is longer than any caller waits.
 const answerFor = 2 * time.Minute
@@ -125,10 +130,13 @@ func InboxPrefix(role Role, id events.HostID) string {
 }
 
 // Login derives a host's login in a network that only shares a secret. Whoever has the
-// secret has every login: it protects from outsiders, not from one another's hosts.
+// secret has every login: it protects from outsiders, not from one another's hosts. The name
+// ends with the id of the secret: during a rotation the logins of both are good.
 func Login(secret []byte, role Role, id events.HostID) (user, password string) {
 	user = string(role) + "." + string(id)
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte("landfall login v1 " + user))
+	sum := sha256.Sum256(secret)
+	user += "." + hex.EncodeToString(sum[:4])
 	return user, base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }

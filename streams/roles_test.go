@@ -261,10 +261,10 @@ func TestBackendIsRefusedAtOnce(t *testing.T) {
 }
 
 func TestLoginsAreDerived(t *testing.T) {
-	user, password := streams.Login(secret, streams.RoleBackend, "b1")
+	user, password := streams.Login(secret, streams.RoleBackend, "b1") // with the id of the secret
 	_, other := streams.Login(secret, streams.RoleDispatcher, "b1")
 	_, third := streams.Login([]byte("another secret of thirty-two byte"), streams.RoleBackend, "b1")
-	if user != "backend.b1" || len(password) != 43 || password == other || password == third {
+	if user != "backend.b1.c46336ed" || len(password) != 43 || password == other || password == third {
 		t.Errorf("login %s %s, %s, %s", user, password, other, third)
 	}
 	srv := roleServer(t)

@@ -34,6 +34,7 @@ type Config struct {
 	ID       events.HostID
 	User     string // see Login
 	Password string
+	Key      *HostKey // logs in in place of user and password
 
 	Network  string // "" accepts any network's store (a reader's right)
 	Creator  string // up or demo; "" accepts either
@@ -116,6 +117,11 @@ func (s *Store) Close() error {
 
 // Connected tells that the store can be reached now, as far as this host knows.
 func (s *Store) Connected() bool { return s.append.nc.IsConnected() && s.read.nc.IsConnected() }
+
+// Reconnects is how often a connection of this host broke and stood again.
+func (s *Store) Reconnects() uint64 {
+	return s.append.nc.Stats().Reconnects + s.read.nc.Stats().Reconnects
+}
 
 // within gives a call the default deadline when it has none.
 func within(ctx context.Context) (context.Context, context.CancelFunc) {

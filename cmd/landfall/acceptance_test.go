@@ -75,7 +75,7 @@ func newAcceptance(t *testing.T, binary string, store keeper) *acceptance {
 		backendYAML(x.servers["B"].ready(t), "B", "default: { keep: 12 }", ", proxyProtocol: v2"))
 	store.start(t, x)
 	x.launch(t, "proxy-1", "proxy-2", "A", "B")
-	x.witness = watchStore(t, source{url: store.url(), secrets: [][]byte{x.key}}, x.keys)
+	x.witness = watchStore(t, source{url: store.url(), trust: trust{secrets: [][]byte{x.key}}}, x.keys)
 	x.ready(t, "A")
 	x.ready(t, "B")
 	for i := range bots {

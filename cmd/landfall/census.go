@@ -62,7 +62,7 @@ func (o *order) census(ctx context.Context, d deciding) (*census, error) {
 			return nil, err
 		}
 	}
-	opener, err := newOpener(d.secrets)
+	opener, err := d.opener(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -35,31 +37,63 @@ Exit status: 0 printed, 1 the file or the secret cannot be used.`,
 			if n.Store.Mode != "external" {
 				return n.At(network.CodeContradiction, "store.mode", "%s: the host that carries the store has these logins itself; allowed: external", n.Store.Mode)
 			}
-			secret, _, err := n.Secret(os.Getenv)
+			users, err := natsLogins(c.Context(), n, fileOf(args))
 			if err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(c.OutOrStdout(), "# The logins of network %s, printed by `landfall config nats`. They give the store away: keep them from others.\n%s",
-				n.Network.Name, embedded.Logins(n.Network.Name, loginsOf(n, secret)))
+				n.Network.Name, embedded.Logins(n.Network.Name, users))
 			return err
 		},
 	}
 }
 
-// loginsOf are those of all hosts of the file, by their roles, and those of the verbs.
-func loginsOf(n *network.Network, secret []byte) []embedded.User {
-	users := []embedded.User{readerLogin(secret), operatorLogin(secret)}
-	if n.HasAPI() {
-		users = append(users, programLogin(secret))
+// natsLogins are the logins of a network. Of hosts with keys of their own the log tells, as far
+// as it can be read by now, and else the file that init made.
+func natsLogins(ctx context.Context, n *network.Network, file string) ([]embedded.User, error) {
+	t, err := trustOf(n, os.Getenv)
+	if err != nil {
+		return nil, err
 	}
-	for id, x := range n.Hosts {
-		role := roleOf(n, x)
-		name, password := streams.Login(secret, role, events.HostID(id))
-		users = append(users, embedded.User{Role: role, ID: events.HostID(id), Name: name, Password: password})
-		if x.IsAPI() { // it writes down what is decided over it
-			name, password := streams.Login(secret, streams.RoleOperator, events.HostID(id))
-			users = append(users, embedded.User{Role: streams.RoleOperator, ID: events.HostID(id), Name: name, Password: password})
+	if t.operator == nil {
+		t.secrets, err = secretsOf(n, os.Getenv)
+	}
+	if err != nil {
+		return nil, err
+	}
+	keys, err := t.keyring()
+	if err != nil || t.operator == nil {
+		return loginsOf(n, t.secrets, keys), err
+	}
+	facts, err := readSealed(n.File(sealedFile))
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range facts {
+		r, err := f.Record()
+		if err != nil {
+			return nil, err
+		}
+		if refusal := keys.Learn(r); refusal != nil {
+			return nil, fmt.Errorf("%s: %s: %w", n.File(sealedFile), f.Key, refusal)
 		}
 	}
-	return users
+	flags := storeFlags{config: file}
+	unread := flags.reading(ctx, func(log history, o *opener) error {
+		for r, err := range log.History(ctx, events.Control, streams.Range{Newest: true}) {
+			if err != nil {
+				return err
+			}
+			if strings.HasPrefix(r.Key, events.IdentityKey("")) {
+				if refusal := keys.Learn(r); refusal != nil {
+					return fmt.Errorf("sequence %d of control: %w", r.Seq, refusal)
+				}
+			}
+		}
+		return nil
+	})
+	if unread != nil && len(facts) == 0 {
+		return nil, fmt.Errorf("who has which key stands in the log, which cannot be read: %w", unread)
+	}
+	return loginsOf(n, t.secrets, keys), nil
 }

@@ -150,7 +150,7 @@ func TestConfigsOfHosts(t *testing.T) {
 	beat("refuses", &events.ConfigBeat{Fixed: fixed, Refused: 1, Fault: "line.hurry: unknown key"})
 	beat("strange", &events.ConfigBeat{Fixed: fixed[1:], Live: []events.SectionBeat{}, Pushed: 1})
 	beat("old", nil)
-	o, err := newOpener(withKey())
+	o, err := newOpener(trust{secrets: withKey()})
 	if err != nil {
 		t.Fatal(err)
 	}

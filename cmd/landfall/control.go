@@ -1,13 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/user"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,16 +24,6 @@ const operatorID events.HostID = "cli"
 func operatorLogin(secret []byte) embedded.User {
 	name, password := streams.Login(secret, streams.RoleOperator, operatorID)
 	return embedded.User{Role: streams.RoleOperator, ID: operatorID, Name: name, Password: password}
-}
-
-// operator is who speaks in a verb that decides, for as long as it runs.
-func operator(secret []byte) (actors.Identity, error) {
-	k, err := events.NewKey(secret)
-	if err != nil {
-		return actors.Identity{}, err
-	}
-	src := events.Source{Kind: events.SourceOperator, ID: operatorID, Incarnation: events.Incarnation(newID())}
-	return actors.Identity{Source: src, Keys: events.NewKeyring(k), Now: time.Now, NewID: newID}, nil
 }
 
 // order is an operator's decision on its way into the log.
@@ -95,11 +85,38 @@ func (f storeFlags) openToDecide(ctx context.Context) (deciding, error) {
 	if err != nil {
 		return deciding{}, err
 	}
-	if len(src.secrets) == 0 {
-		return deciding{}, errors.New("a decision must be signed, and no secret is at hand: give --config network.yml, or set RTP_NET_SECRET")
+	if !src.decides() || src.operator != nil && src.own == nil {
+		return deciding{}, src.cannotDecide()
 	}
 	r, err := src.openToDecide(ctx)
-	return deciding{r, src}, err
+	if err != nil {
+		return deciding{}, err
+	}
+	d := deciding{r, src}
+	if _, keyed, err := r.LastOf(ctx, events.Control, events.IdentityKey(events.RootID)); err != nil || keyed && src.own == nil {
+		return deciding{}, errors.Join(cmp.Or(err, src.cannotDecide()), r.Close())
+	}
+	return d, nil
+}
+
+// cannotDecide says what a decision would have to be signed with.
+func (s source) cannotDecide() error {
+	switch {
+	case s.own != nil:
+		return fmt.Errorf("a decision must be signed by an operator, and --key is that of the %s %s", s.own.Role, s.own.ID)
+	case s.operator != nil || len(s.secrets) > 0:
+		return fmt.Errorf("a decision must be signed with an operator's key in this network: give --key, or keep %s beside the network.yml of --config", operatorFile)
+	}
+	return errors.New("a decision must be signed, and no secret is at hand: give --config network.yml, or set RTP_NET_SECRET")
+}
+
+// opener verifies with what is trusted, and with what the log says of the hosts.
+func (d deciding) opener(ctx context.Context) (*opener, error) {
+	o, err := newOpener(d.trust)
+	if err == nil {
+		err = o.know(ctx, d.Store)
+	}
+	return o, err
 }
 
 // within runs a verb on the open store.
@@ -135,7 +152,7 @@ func (o *order) write(c *cobra.Command, d deciding, key string, f events.Fact) e
 
 // operator is who decides with this store, for as long as the verb runs.
 func (d deciding) operator() (actors.Operator, error) {
-	who, err := operator(d.secrets[0])
+	who, err := d.speaker()
 	return actors.Operator{Identity: who, Log: d.Store}, err
 }
 
@@ -144,8 +161,14 @@ func (s source) openToDecide(ctx context.Context) (*reader, error) {
 	if s.dir != "" {
 		return s.open(ctx, nil)
 	}
-	u := operatorLogin(s.secrets[0])
-	st, err := streams.Connect(ctx, streams.Config{URL: s.url, CA: s.ca, Role: u.Role, ID: u.ID, User: u.Name, Password: u.Password, AnySettings: true})
+	cfg := streams.Config{URL: s.url, CA: s.ca, Role: streams.RoleOperator, ID: operatorID, AnySettings: true}
+	if s.own != nil {
+		cfg.ID, cfg.Key = s.own.ID, s.own
+	} else {
+		u := operatorLogin(s.secrets[0])
+		cfg.User, cfg.Password = u.Name, u.Password
+	}
+	st, err := streams.Connect(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -126,6 +126,9 @@ func (c *crew) man(ctx context.Context, fronts, core *gang) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(fronts.ctx, cancel)() // an edge that fails ends the start
+	if c.store.keeper != nil {
+		core.start(c.store.keeper.run)
+	}
 	if err := c.makeDispatcher(ctx); err != nil {
 		return err
 	}
@@ -183,7 +186,7 @@ func (c *crew) makeRouter(ctx context.Context) error {
 		return err
 	}
 	c.router, err = actors.NewRouter(actors.RouterConfig{
-		ID: events.HostID(self.ProxyID), Log: st, Keys: c.host.keys, Now: time.Now, Logger: c.host.log, Timing: timingOf(c.host.net),
+		ID: events.HostID(self.ProxyID), Log: st, Keys: c.host.keysOf(events.HostID(self.ProxyID)), Now: time.Now, Logger: c.host.log, Timing: timingOf(c.host.net),
 	})
 	return err
 }

@@ -21,6 +21,8 @@ func describe(f events.Fact) string {
 		return "still on " + describeSession(f.Session)
 	case *events.SessionClosed:
 		return "was on " + describeSession(f.Session) + reason(": ", f.Reason)
+	case *events.IdentitySet:
+		return describeIdentity(f)
 	case *events.KillSet:
 		return fmt.Sprintf("transfers are switched %s by %s%s", onOff(!f.On), f.Who, reason(": ", f.Why))
 	case *events.DrainSet:

@@ -131,7 +131,7 @@ func (g *gatherer) tryLogins(ctx context.Context, s *doctor.Store) {
 		g.unseen("the rights of the hosts", "%s", oneLine(err))
 		return
 	}
-	users := loginsOf(g.net, g.secrets[0])
+	users := loginsOf(g.net, g.secrets[:1], events.NewKeyring())
 	slices.SortFunc(users, func(a, b embedded.User) int { return strings.Compare(a.Name, b.Name) })
 	tried := make([]doctor.Login, len(users))
 	var group errgroup.Group
@@ -186,7 +186,7 @@ func (g *gatherer) lookAtHosts(ctx context.Context, st *reader) error {
 	if len(g.secrets) == 0 {
 		return errors.New("heartbeats are believed only when they are verified, and no secret is at hand")
 	}
-	o, err := newOpener(g.secrets)
+	o, err := newOpener(trust{secrets: g.secrets})
 	if err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ func newEmptying(host events.HostID, out printer, notes io.Writer) *emptying {
 
 // begin takes in who is on the server now.
 func (e *emptying) begin(ctx context.Context, d deciding, n *census) error {
-	opener, err := newOpener(d.secrets)
+	opener, err := d.opener(ctx)
 	if err != nil {
 		return err
 	}

@@ -18,12 +18,14 @@ func (h *host) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	u := operatorLogin(h.secret)
-	st, err := connectReady(ctx, streams.Config{
-		URL: h.net.Store.URL, CA: ca, Role: u.Role, ID: u.ID, User: u.Name, Password: u.Password,
-		Network: h.net.Network.Name, Creator: createdByUp, Settings: settingsOf(h.net),
-		Carrier: true, Patience: startPatience, Logger: h.log,
-	}, h.log)
+	u := operatorLogin(h.secrets[0])
+	return h.prepareAs(ctx, streams.Config{URL: h.net.Store.URL, CA: ca, Role: u.Role, ID: u.ID, User: u.Name, Password: u.Password, Patience: startPatience})
+}
+
+// prepareAs does it with a login of an operator.
+func (h *host) prepareAs(ctx context.Context, c streams.Config) error {
+	c.Network, c.Creator, c.Settings, c.Carrier, c.Logger = h.net.Network.Name, createdByUp, settingsOf(h.net), true, h.log
+	st, err := connectReady(ctx, c, h.log)
 	if err != nil {
 		return err
 	}

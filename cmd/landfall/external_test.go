@@ -73,7 +73,7 @@ func TestUpOnAnExternalStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	server, err := embedded.Open(t.Context(), embedded.Config{
-		Dir: t.TempDir(), Network: "test", Creator: createdByUp, MaxBytes: 2 << 30, Durability: streams.Lazy, Listen: address, Users: loginsOf(n, realSecret),
+		Dir: t.TempDir(), Network: "test", Creator: createdByUp, MaxBytes: 2 << 30, Durability: streams.Lazy, Listen: address, Users: loginsOf(n, [][]byte{realSecret}, events.NewKeyring()),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"log/slog"
 	"time"
 
@@ -22,8 +23,9 @@ type host struct {
 	log    *slog.Logger
 	env    func(string) string
 
-	secret []byte
-	keys   *events.Keyring
+	secrets [][]byte // the signing one first; none where hosts have keys of their own
+	creds   map[events.HostID]*streams.HostKey
+	keys    *events.Keyring
 }
 
 // openHost reads network.yml and finds out who this process is in it. The secret is not
@@ -49,30 +51,55 @@ func openHost(config, id string, env func(string) string, log *slog.Logger) (*ho
 	return h, nil
 }
 
-// unlock reads the secret, without which nothing can be signed or believed.
+// unlock reads what this host signs and logs in with, without which nothing is believed: the
+// secret, or a key of its own under each of its ids.
 func (h *host) unlock() error {
-	secret, _, err := h.net.Secret(h.env)
+	operator, err := operatorKeyOf(h.net)
 	if err != nil {
 		return err
 	}
-	previous, _, err := h.net.PreviousSecret(h.env)
-	if err != nil {
+	alone := operator != nil
+	h.creds = map[events.HostID]*streams.HostKey{}
+	for _, id := range h.self.IDs() {
+		k, err := credsOf(h.net, id)
+		if err != nil {
+			return err
+		}
+		if k == nil {
+			alone = false
+			continue
+		}
+		h.creds[events.HostID(id)] = k
+	}
+	t := trust{operator: operator}
+	if t.secrets, err = secretsOf(h.net, h.env); err != nil && !(alone && isMissing(err)) {
 		return err
 	}
-	current, err := events.NewKey(secret)
+	h.secrets = t.secrets
+	h.keys, err = t.keyring()
+	return err
+}
+
+// secretsOf are the network's secrets, the signing one first.
+func secretsOf(n *network.Network, env func(string) string) ([][]byte, error) {
+	secret, _, err := n.Secret(env)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	h.secret, h.keys = secret, events.NewKeyring(current)
+	previous, _, err := n.PreviousSecret(env)
+	if err != nil {
+		return nil, err
+	}
 	if previous == nil {
-		return nil
+		return [][]byte{secret}, nil
 	}
-	old, err := events.NewKey(previous)
-	if err != nil {
-		return err
-	}
-	h.keys = events.NewKeyring(current, old)
-	return nil
+	return [][]byte{secret, previous}, nil
+}
+
+// isMissing tells that a secret is not there, rather than wrong.
+func isMissing(err error) bool {
+	var refused *network.Error
+	return errors.As(err, &refused) && refused.Code == network.CodeSecretMissing
 }
 
 // identity is a fresh life of one role of this process. Here alone the program meets the
@@ -80,8 +107,16 @@ func (h *host) unlock() error {
 func (h *host) identity(kind events.SourceKind, id events.HostID) actors.Identity {
 	return actors.Identity{
 		Source: events.Source{Kind: kind, ID: id, Incarnation: events.Incarnation(newID())},
-		Keys:   h.keys, Now: time.Now, NewID: newID,
+		Keys:   h.keysOf(id), Now: time.Now, NewID: newID,
 	}
+}
+
+// keysOf signs in the name of one of this process's ids.
+func (h *host) keysOf(id events.HostID) *events.Keyring {
+	if own := h.creds[id]; own != nil {
+		return h.keys.As(own.Private)
+	}
+	return h.keys
 }
 
 func newID() [16]byte {

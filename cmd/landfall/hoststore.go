@@ -28,6 +28,7 @@ type hostStore struct {
 	h      *host
 	server *embedded.Server // nil: somebody else carries the store
 	shared *streams.Store   // of the carrier, for all its roles
+	keeper *gatekeeper      // nil: the logins are what they are
 	byID   map[events.HostID]*streams.Store
 	denied atomic.Pointer[func(embedded.Denial)] // hears what the carried store denied to logins; nil: nobody
 }
@@ -48,6 +49,19 @@ func (h *host) openStore(ctx context.Context) (*hostStore, error) {
 	}
 	if s.shared, err = connectReady(ctx, s.server.Connection(), h.log); err != nil {
 		return nil, errors.Join(err, s.Close())
+	}
+	if h.keys.Keyed() {
+		brought, err := introduceSealed(ctx, s.shared, h.keys, h.net.File(sealedFile))
+		if err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+		if len(brought) > 0 {
+			h.log.Info("identities brought into the log", "file", h.net.File(sealedFile), "keys", brought)
+		}
+		if err := h.meet(ctx, s.shared); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+		s.keeper = newGatekeeper(h, s)
 	}
 	h.log.Info("store opened", "dir", s.server.Dir(), "url", s.server.URL(), "durability", h.net.Store.Durability)
 	return s, nil
@@ -71,7 +85,10 @@ func (h *host) embeddedConfig() (embedded.Config, error) {
 	n := h.net
 	c := embedded.Config{
 		Dir: n.File(n.Store.Dir), Network: n.Network.Name, Creator: createdByUp, Settings: settingsOf(h.net),
-		Durability: streams.Durability(n.Store.Durability), MaxBytes: n.Store.MaxBytes, Users: loginsOf(h.net, h.secret), Logger: h.log.With("store", "embedded"),
+		Durability: streams.Durability(n.Store.Durability), MaxBytes: n.Store.MaxBytes, Users: loginsOf(h.net, h.secrets, h.keys), Logger: h.log.With("store", "embedded"),
+	}
+	if h.keys.Keyed() {
+		c.Users = c.Users[:1] // the operator's; of the others the log must speak first
 	}
 	if n.Store.Carrier != "" {
 		c.Listen = n.Store.Listen
@@ -106,7 +123,7 @@ func (s *hostStore) as(ctx context.Context, id events.HostID, x network.Host) (*
 	}
 	h := s.h
 	role := roleOf(h.net, x)
-	if h.net.Store.Mode == "external" && role == streams.RoleDispatcher {
+	if h.net.Store.Mode == "external" && role == streams.RoleDispatcher && !h.keys.Keyed() { // else the operator makes them
 		if err := h.prepare(ctx); err != nil {
 			return nil, err
 		}
@@ -115,18 +132,42 @@ func (s *hostStore) as(ctx context.Context, id events.HostID, x network.Host) (*
 	if err != nil {
 		return nil, err
 	}
-	user, password := streams.Login(h.secret, role, id)
+	user, password, key := "", "", h.creds[id]
+	if key == nil {
+		user, password = streams.Login(h.secrets[0], role, id)
+	}
 	st, err := connectReady(ctx, streams.Config{
-		URL: h.net.Store.URL, CA: ca, Role: role, ID: id, User: user, Password: password,
+		URL: h.net.Store.URL, CA: ca, Role: role, ID: id, User: user, Password: password, Key: key,
 		Network: h.net.Network.Name, Creator: createdByUp, Settings: settingsOf(h.net), Durability: streams.Durability(h.net.Store.Durability),
 		NoRead: role == streams.RoleBackend, Patience: startPatience, Logger: h.log,
 	}, h.log)
 	if err != nil {
 		return nil, err
 	}
-	h.log.Info("store connected", "url", h.net.Store.URL, "as", user)
+	if role != streams.RoleBackend {
+		if err := h.meet(ctx, st); err != nil {
+			return nil, errors.Join(err, st.Close())
+		}
+	}
+	h.log.Info("store connected", "url", h.net.Store.URL, "as", string(role)+"."+string(id))
 	s.byID[id] = st
 	return st, nil
+}
+
+// meet learns who the hosts are, as the log has it now. Who comes later is introduced.
+func (h *host) meet(ctx context.Context, st *streams.Store) error {
+	if !h.keys.Keyed() {
+		return nil
+	}
+	for r, err := range st.History(ctx, events.Control, streams.Range{Newest: true}) {
+		if err != nil {
+			return err
+		}
+		if strings.HasPrefix(r.Key, events.IdentityKey("")) {
+			_ = h.keys.Learn(r) // what is refused says nothing; the fold of control reports it
+		}
+	}
+	return nil
 }
 
 // operator gives a connection of this process that may write what operators decide.
@@ -135,9 +176,13 @@ func (s *hostStore) operator(ctx context.Context, id events.HostID) (*streams.St
 		return s.shared, nil
 	}
 	h := s.h
-	user, password := streams.Login(h.secret, streams.RoleOperator, id)
+	ca, err := authorities(h.net)
+	if err != nil {
+		return nil, err
+	}
+	user, password := streams.Login(h.secrets[0], streams.RoleOperator, id)
 	st, err := connectReady(ctx, streams.Config{
-		URL: h.net.Store.URL, Role: streams.RoleOperator, ID: id, User: user, Password: password,
+		URL: h.net.Store.URL, CA: ca, Role: streams.RoleOperator, ID: id, User: user, Password: password,
 		Network: h.net.Network.Name, Creator: createdByUp, Settings: settingsOf(h.net), Durability: streams.Durability(h.net.Store.Durability),
 		Patience: startPatience, Logger: h.log,
 	}, h.log)

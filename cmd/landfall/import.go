@@ -58,7 +58,7 @@ func (f *importFlags) run(ctx context.Context, path string, stdout io.Writer) er
 	if n.Store.Mode != "embedded" {
 		return &network.Error{File: f.config, Key: "store.mode", Msg: "is external: import makes the directory of an embedded store"}
 	}
-	secrets, err := secretsFor(source{}, n, os.Getenv)
+	t, err := trustOf(n, os.Getenv)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (f *importFlags) run(ctx context.Context, path string, stdout io.Writer) er
 	if err != nil {
 		return err
 	}
-	if err := f.verified(ctx, x, secrets); err != nil {
+	if err := f.verified(ctx, x, t); err != nil {
 		return err
 	}
 	dir := n.File(n.Store.Dir)
@@ -81,8 +81,11 @@ func (f *importFlags) run(ctx context.Context, path string, stdout io.Writer) er
 }
 
 // verified refuses a file in which something is wrong, or not known to be right.
-func (f *importFlags) verified(ctx context.Context, x *exported, secrets [][]byte) error {
-	o, err := newOpener(secrets)
+func (f *importFlags) verified(ctx context.Context, x *exported, t trust) error {
+	o, err := newOpener(t)
+	if err == nil {
+		err = o.know(ctx, x)
+	}
 	if err != nil {
 		return err
 	}

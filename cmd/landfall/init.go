@@ -21,8 +21,9 @@ func newInit() *cobra.Command {
 		Short: "Make what a new network needs: network.yml, secret, certificates, passwords",
 		Long: `Makes in DIR (here when left out) a commented network.yml, and every file that it names: the secret, the
 passwords of the game servers' RCON, a certificate authority of the network's own and the
-certificate of the store, all readable by their owner alone; then says what to copy where. The
-network of the defaults runs on one machine; network.yml is yours to edit before the first start.
+certificate of the store, the operator's key and one for each host, all readable by their owner
+alone; then says what to copy where. The network of the defaults runs on one machine; network.yml
+is yours to edit before the first start.
 
 What is there already is kept, never overwritten: with a network.yml in DIR, init makes what that
 one names and lacks. To renew the store's certificate, remove it and its key and run init again;
@@ -51,6 +52,7 @@ Exit status: 0 all is there, 1 something cannot be made, or what is there cannot
 	f.StringSliceVar(&o.Proxies, "proxies", []string{"proxy-1"}, "hosts that players connect to; \"\" for none: the game servers' hosts move their players themselves")
 	f.StringSliceVar(&o.Backends, "backends", []string{"survival-1", "survival-2"}, "hosts of game servers")
 	f.StringVar(&o.Store, "store-address", "127.0.0.1:4222", "host:port at which all hosts reach the store, which the first host carries")
+	f.BoolVar(&o.OperatorKey, "operator-key", false, "make an operator's key for the network.yml that is there, and say what to write into it")
 	f.StringVar(&o.Edge, "edge-listen", ":25565", "where the proxies listen for players")
 	return c
 }
@@ -67,7 +69,7 @@ func initialise(w io.Writer, dir string, o starter) error {
 		return fmt.Errorf("init: %w", err)
 	}
 	k := &kit{dir: dir}
-	for _, step := range []func() error{func() error { return k.config(o) }, k.secret, k.certificates, k.passwords} {
+	for _, step := range []func() error{func() error { return k.config(o) }, k.secret, k.certificates, k.passwords, func() error { return k.identities(o.OperatorKey) }} {
 		if err := step(); err != nil {
 			return fmt.Errorf("init: %w", err)
 		}
@@ -86,11 +88,19 @@ func (k *kit) config(o starter) (err error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	operator, keep, err := k.operatorKey(filepath.Join(k.dir, operatorFile))
+	if err != nil {
+		return err
+	}
+	o.operator = operator.Public()
 	text, err := o.text(k.dir)
 	if err != nil {
 		return err
 	}
 	if k.net, err = network.Parse(path, []byte(text)); err != nil {
+		return err
+	}
+	if err := keep(); err != nil {
 		return err
 	}
 	return k.make(path, []byte(text))
@@ -129,16 +139,8 @@ func (k *kit) passwords() error {
 
 // make writes a file that is not there yet, for its owner alone.
 func (k *kit) make(path string, content []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := makeFile(path, content); err != nil {
 		return err
-	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the operator names the directory
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return errors.Join(err, os.Remove(path)) // half a secret would be kept for ever
 	}
 	k.lines = append(k.lines, "made  "+path)
 	return nil
@@ -164,9 +166,13 @@ func (k *kit) instructions() string {
 		}
 		add(n.Security.SecretFile)
 		add(n.Security.TLS.CA)
+		add(n.Hosts[id].Creds)
 		if id == carrier {
 			add(n.Security.TLS.Cert)
 			add(n.Security.TLS.Key)
+			if exists(filepath.Join(k.dir, sealedFile)) {
+				add(sealedFile)
+			}
 		}
 		if h := n.Hosts[id]; h.RCON != nil {
 			add(h.RCON.PasswordFile)
@@ -175,6 +181,9 @@ func (k *kit) instructions() string {
 	}
 	if key := k.authorityKey(); key != "" {
 		fmt.Fprintf(&b, "%s goes to no host: whoever has it can pass for the store. Keep it where you run init.\n", filepath.Base(key))
+	}
+	if exists(filepath.Join(k.dir, operatorFile)) {
+		fmt.Fprintf(&b, "%s goes to no host: whoever has it says who is who, and decides. Keep it where you type landfall kill, creds, …\n", operatorFile)
 	}
 	for _, id := range n.HostIDs() {
 		if h := n.Hosts[id]; h.RCON != nil {

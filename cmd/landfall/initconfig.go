@@ -22,6 +22,9 @@ type starter struct {
 	Name, Domain      string
 	Proxies, Backends []string
 	Store, Edge       string // addresses, host:port
+	OperatorKey       bool   // also for a network.yml that is there
+
+	operator string // public half of the operator's key
 }
 
 // text is the file. Whether it may stand is for the rules of network.yml to say.
@@ -40,6 +43,7 @@ func (o starter) text(dir string) (string, error) {
 network:
   name: %s  # stands in the store; another network's store is refused
   enabled: true
+  operatorKey: %s  # public half of the operator's key, which says who each host is
 
 store:
   carrier: %s  # the host whose process keeps the log
@@ -49,27 +53,28 @@ store:
   # durability: grouped  # as safe as always, which is the default, and faster when many move at once
 
 security:
-  secretFile: %s  # all hosts share it; nobody else may have it
+  secretFile: %s  # all hosts share it. Each logs in and signs with a key of its own, so it speaks for nobody
   tls:
     cert: %s/store.crt  # what the carrier shows; renewed without a restart
     key: %s/store.key
     ca: %s/ca.crt  # whom the others believe
 
-`, o.Name, hosts[0], o.Store, listenOf(o.Store), size, starterSecret, starterTLS, starterTLS, starterTLS)
+`, o.Name, o.operator, hosts[0], o.Store, listenOf(o.Store), size, starterSecret, starterTLS, starterTLS, starterTLS)
 	if len(o.named(o.Proxies)) > 0 {
 		fmt.Fprintf(&b, "edge:\n  domain: %s  # what players dial, and are sent back to\n  port: %s\n\n", o.Domain, portOf(o.Edge))
 	}
 	b.WriteString("hosts:\n")
 	for _, id := range o.named(o.Proxies) {
-		fmt.Fprintf(&b, "  %s:\n    edges: [ { listen: %q } ]  # players connect here\n", id, o.Edge)
+		fmt.Fprintf(&b, "  %s:\n    creds: %s\n    edges: [ { listen: %q } ]  # players connect here\n", id, credsPath(id), o.Edge)
 	}
 	for i, id := range o.named(o.Backends) {
 		fmt.Fprintf(&b, `  %s:
+    creds: %s
     advertise: "127.0.0.1:%d"  # the game server, as the others reach it
     rcon: { address: "127.0.0.1:%d", passwordFile: %s.rcon }  # enable-rcon, rcon.port and rcon.password of its server.properties
     regions:  # where players may be placed; none: a lobby
       default: { world: "minecraft:overworld", centre: [0, 0], minRadius: 500, maxRadius: 5000, keep: 16 }
-`, id, 25566+i, 25576+i, id)
+`, id, credsPath(id), 25566+i, 25576+i, id)
 	}
 	return b.String(), nil
 }

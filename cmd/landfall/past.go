@@ -228,6 +228,19 @@ func (f *booting) Live(last uint64) {
 // Blind implements events.Follower.
 func (f *booting) Blind(err error) { f.blind(err) }
 
+// LastOf implements projections.Log: it reads control alone, where who a host is stands.
+func (p *past) LastOf(ctx context.Context, b events.Bucket, key string) (last events.Record, found bool, err error) {
+	for r, err := range p.log.History(ctx, b, streams.Range{}) {
+		if err != nil {
+			return last, false, err
+		}
+		if r.Key == key {
+			last, found = r, true
+		}
+	}
+	return last, found, nil
+}
+
 // span is what of a bucket lies before the moment.
 func (p *past) span(b events.Bucket, s events.StreamState) streams.Range {
 	r := streams.Range{UpTo: s.Last}

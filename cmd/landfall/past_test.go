@@ -102,7 +102,7 @@ func TestReplayReadsNoMoreThanItMust(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = store.Close() }()
-	o, err := newOpener(nil)
+	o, err := newOpener(trust{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func (lostStore) Tail(ctx context.Context, _ events.Bucket, _ events.TailStart, 
 var _ projections.Tailer = lostStore{}
 
 func TestStateOfAStoreThatIsLostMeanwhile(t *testing.T) {
-	o, err := newOpener(withKey())
+	o, err := newOpener(trust{secrets: withKey()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"fmt"
 	"iter"
 	"maps"
 	"strconv"
@@ -53,8 +52,8 @@ type opener struct {
 	judge *events.Keyring // verifies both
 }
 
-// newOpener verifies with any of the secrets; there may be none.
-func newOpener(secrets [][]byte) (*opener, error) {
+// newOpener verifies with all that is trusted; that may be nothing.
+func newOpener(t trust) (*opener, error) {
 	o := &opener{}
 	own := make([]byte, events.MinSecret)
 	if _, err := rand.Read(own); err != nil {
@@ -64,17 +63,14 @@ func newOpener(secrets [][]byte) (*opener, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.own, o.judge = events.NewKeyring(key), events.NewKeyring(key)
-	keys := make([]events.Key, len(secrets))
-	for i, secret := range secrets {
-		if keys[i], err = events.NewKey(secret); err != nil {
-			return nil, fmt.Errorf("secret: %w", err)
+	o.own = events.NewKeyring(key)
+	if len(t.secrets) > 0 || t.operator != nil {
+		if o.keys, err = t.keyring(); err != nil {
+			return nil, err
 		}
 	}
-	if len(keys) > 0 {
-		o.keys, o.judge = events.NewKeyring(keys[0], keys[1:]...), events.NewKeyring(key, keys...)
-	}
-	return o, nil
+	o.judge, err = t.keyring(key)
+	return o, err
 }
 
 func (o *opener) open(r events.Record) reading {
@@ -83,6 +79,7 @@ func (o *opener) open(r events.Record) reading {
 	if keys == nil {
 		keys = o.own
 	}
+	o.learn(r)
 	out.event, out.refusal = decode(keys, r)
 	if out.refusal == nil {
 		return out
@@ -114,7 +111,8 @@ func (o *opener) signed(r events.Record) events.Record {
 
 // verifiable gives a record as judge can open it: one whose key is not at hand counts as good.
 func (o *opener) verifiable(r events.Record) events.Record {
-	if refusal := o.judge.Verify(r.Bucket.Subject(r.Key), r.Header, r.Body); refusal != nil && refusal.Code == events.UnknownKey {
+	o.learn(r)
+	if refusal := o.judge.VerifyRecord(r); refusal != nil && refusal.Code == events.UnknownKey {
 		return o.signed(r)
 	}
 	return r

@@ -232,7 +232,7 @@ func (r *rebuilding) build(ctx context.Context) (rebuildEnd, error) {
 	if err != nil {
 		return end, err
 	}
-	o, err := newOpener(r.store.secrets)
+	o, err := r.store.opener(ctx)
 	if err != nil {
 		return end, errors.Join(err, file.Close())
 	}

@@ -31,7 +31,7 @@ func (f *rebuildFlags) plan(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	o, err := newOpener(src.secrets)
+	o, err := newOpener(src.trust)
 	if err != nil {
 		return err
 	}
@@ -41,6 +41,9 @@ func (f *rebuildFlags) plan(c *cobra.Command) error {
 	store, err := src.open(c.Context(), nil)
 	if err != nil {
 		return err
+	}
+	if err := o.know(c.Context(), store); err != nil {
+		return errors.Join(err, store.Close())
 	}
 	p, err := f.measure(c.Context(), dir, store, o)
 	if err = errors.Join(err, store.Close()); err != nil {

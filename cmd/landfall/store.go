@@ -45,11 +45,13 @@ type storeFlags struct {
 	store  string // URL or directory
 	config string // network.yml
 	file   string // written by export, instead of a store
+	key    string // of an operator or auditor
 }
 
 func (f *storeFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.store, "store", "", "NATS URL, or directory of a store, running or stopped (default: as --config says, else ./"+defaultDataDir+", else ./"+defaultDemoDir+")")
 	c.Flags().StringVar(&f.config, "config", "", "network.yml that names the store and the secret")
+	c.Flags().StringVar(&f.key, "key", "", "`FILE` with the key of an operator or auditor, where hosts have keys of their own (default: "+operatorFile+" beside network.yml, if it is there)")
 }
 
 // addFile lets a verb read an exported file instead of a store.
@@ -57,14 +59,14 @@ func (f *storeFlags) addFile(c *cobra.Command) {
 	c.Flags().StringVar(&f.file, "from-file", "", "read this `FILE`, which export wrote, instead of a store")
 }
 
-// source is a store that was found, and the secrets that may verify it.
+// source is a store that was found, and what may verify it.
 type source struct {
-	url     string // one of url, dir and file is set; without a login
-	dir     string
-	file    string
-	ca      string        // who may have signed the certificate of url; "": whom the system trusts
-	login   *url.Userinfo // as the URL gave it; nil: none
-	secrets [][]byte
+	url   string // one of url, dir and file is set; without a login
+	dir   string
+	file  string
+	ca    string        // who may have signed the certificate of url; "": whom the system trusts
+	login *url.Userinfo // as the URL gave it; nil: none
+	trust
 }
 
 // String is the store as a person would name it, without a password.
@@ -106,6 +108,14 @@ func (f storeFlags) find(env func(string) string) (source, error) {
 		if s.ca, err = authorities(conf); err != nil {
 			return source{}, err
 		}
+	}
+	if conf != nil {
+		if s.operator, err = operatorKeyOf(conf); err != nil {
+			return source{}, err
+		}
+	}
+	if s.own, err = ownKey(f.key, conf); err != nil {
+		return source{}, err
 	}
 	s.secrets, err = secretsFor(s, conf, env)
 	return s, err
@@ -247,6 +257,8 @@ func (s source) connect(ctx context.Context, log *slog.Logger) (*reader, error) 
 	if s.login != nil {
 		cfg.User = s.login.Username()
 		cfg.Password, _ = s.login.Password()
+	} else if s.own != nil {
+		cfg.Role, cfg.ID, cfg.Key = s.own.Role, s.own.ID, s.own
 	} else if len(s.secrets) > 0 {
 		u := readerLogin(s.secrets[0])
 		cfg.User, cfg.Password = u.Name, u.Password
@@ -267,13 +279,16 @@ func (f *storeFlags) reading(ctx context.Context, use func(log history, o *opene
 	if err != nil {
 		return err
 	}
-	o, err := newOpener(src.secrets)
+	o, err := newOpener(src.trust)
 	if err != nil {
 		return err
 	}
 	log, err := src.read(ctx)
 	if err != nil {
 		return err
+	}
+	if err := o.know(ctx, log); err != nil {
+		return errors.Join(err, log.Close())
 	}
 	return errors.Join(use(log, o), log.Close())
 }

@@ -179,7 +179,7 @@ func (f *tailFlags) run(ctx context.Context, stdout, stderr io.Writer) (err erro
 	if err != nil {
 		return err
 	}
-	if t.opener, err = newOpener(src.secrets); err != nil {
+	if t.opener, err = newOpener(src.trust); err != nil {
 		return err
 	}
 	out := bufio.NewWriter(stdout)
@@ -188,6 +188,9 @@ func (f *tailFlags) run(ctx context.Context, stdout, stderr io.Writer) (err erro
 	log, err := src.read(ctx)
 	if err != nil {
 		return err
+	}
+	if err := t.opener.know(ctx, log); err != nil {
+		return errors.Join(err, log.Close())
 	}
 	if err := t.begin(ctx, log, f.player); err != nil {
 		return errors.Join(err, log.Close())

@@ -96,32 +96,19 @@ type testReport interface {
 // run runs a test on the store that the flags name.
 func (f *testFlags) run(c *cobra.Command, test func(context.Context, peer) testReport) error {
 	return f.storeFlags.within(c.Context(), func(d deciding) error {
-		keys, err := keyringOf(d.secrets)
+		o, err := d.opener(c.Context())
 		if err != nil {
 			return err
 		}
 		id := newID()
-		p := peer{log: d.Store, keys: keys, host: events.HostID(fmt.Sprintf("test-%x", id[12:])), life: events.Incarnation(id), within: f.within}
+		p := peer{log: d.Store, keys: o.keys, host: events.HostID(fmt.Sprintf("test-%x", id[12:])), life: events.Incarnation(id), within: f.within}
 		return tellTest(c.OutOrStdout(), f.json, test(c.Context(), p))
 	})
 }
 
-// keyringOf signs with the first secret, and believes all of them.
-func keyringOf(secrets [][]byte) (*events.Keyring, error) {
-	var all []events.Key
-	for _, secret := range secrets {
-		k, err := events.NewKey(secret)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, k)
-	}
-	return events.NewKeyring(all[0], all[1:]...), nil
-}
-
 // testLog is what the tests need of the log.
 type testLog interface {
-	projections.Tailer
+	projections.Log
 	Append(ctx context.Context, m events.Message) (uint64, error)
 }
 
@@ -198,7 +185,7 @@ func (e *endings) by() events.HostID {
 }
 
 // observe follows the log as a dispatcher does, and runs do once it has caught up.
-func observe(ctx context.Context, log projections.Tailer, keys *events.Keyring, within time.Duration, do func(context.Context, *sighting) error) error {
+func observe(ctx context.Context, log projections.Log, keys *events.Keyring, within time.Duration, do func(context.Context, *sighting) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s := &sighting{grown: make(chan struct{}, 1)}

@@ -182,7 +182,7 @@ Exit status: 0 shown, 1 the log could not be read.`,
 
 // tokens are those that were not revoked, by name.
 func (d deciding) tokens(ctx context.Context) ([]tokenRow, error) {
-	opener, err := newOpener(d.secrets)
+	opener, err := d.opener(ctx)
 	if err != nil {
 		return nil, err
 	}

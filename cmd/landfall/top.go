@@ -83,13 +83,16 @@ func (f *topFlags) watcher(ctx context.Context, env func(string) string) (*watch
 	if err != nil {
 		return nil, nil, err
 	}
-	o, err := newOpener(src.secrets)
+	o, err := newOpener(src.trust)
 	if err != nil {
 		return nil, nil, err
 	}
 	store, err := src.open(ctx, nil)
 	if err != nil {
 		return nil, nil, err
+	}
+	if err := o.know(ctx, store); err != nil {
+		return nil, nil, errors.Join(err, store.Close())
 	}
 	w := newWatcher(src, o)
 	if err := w.look(ctx, store); err != nil {

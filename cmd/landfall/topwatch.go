@@ -177,7 +177,7 @@ func (w *watcher) frame(now time.Time) topFrame {
 
 // verifiedLog is a store whose records are given as the command's key can verify them.
 type verifiedLog struct {
-	store  projections.Tailer
+	store  projections.Log
 	opener *opener
 }
 
@@ -188,6 +188,11 @@ func (l verifiedLog) Tail(ctx context.Context, b events.Bucket, from events.Tail
 		return l.store.Tail(ctx, b, from, f)
 	}
 	return l.store.Tail(ctx, b, from, &verifiedTail{live, l.opener})
+}
+
+// LastOf implements projections.Log.
+func (l verifiedLog) LastOf(ctx context.Context, b events.Bucket, key string) (events.Record, bool, error) {
+	return l.store.LastOf(ctx, b, key)
 }
 
 // verifiedTail hands records on as they can be verified.

@@ -56,7 +56,7 @@ type outcome struct {
 // onTape runs a reading verb as its command line says, but on a tape.
 func onTape(tb testing.TB, log history, secrets [][]byte, args ...string) outcome {
 	tb.Helper()
-	o, err := newOpener(secrets)
+	o, err := newOpener(trust{secrets: secrets})
 	if err != nil {
 		tb.Fatal(err)
 	}

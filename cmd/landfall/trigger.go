@@ -97,11 +97,11 @@ func (f *triggerFlags) plan(event string) (*trigger, error) {
 
 func (f *triggerFlags) run(ctx context.Context, t *trigger) error {
 	return f.within(ctx, func(d deciding) error {
-		o, err := newOpener(d.secrets)
+		o, err := d.opener(ctx)
 		if err != nil {
 			return err
 		}
-		who, err := operator(d.secrets[0])
+		who, err := d.speaker()
 		if err != nil {
 			return err
 		}

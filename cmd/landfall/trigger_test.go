@@ -53,11 +53,11 @@ func triggeredOnTape(t *testing.T, log history, bus actors.Bus, args ...string) 
 	if err := c.ParseFlags(args[1:]); err != nil {
 		t.Fatal(err)
 	}
-	o, err := newOpener(withKey())
+	o, err := newOpener(trust{secrets: withKey()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	who, err := operator(testSecret)
+	who, err := trust{secrets: withKey()}.speaker()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,11 +132,11 @@ func TestTriggerWithoutAnAnswer(t *testing.T) {
 		})
 	}()
 	<-ready
-	o, err := newOpener(withKey())
+	o, err := newOpener(trust{secrets: withKey()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	who, err := operator(testSecret)
+	who, err := trust{secrets: withKey()}.speaker()
 	if err != nil {
 		t.Fatal(err)
 	}

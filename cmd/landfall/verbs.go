@@ -6,6 +6,7 @@ import "github.com/spf13/cobra"
 func verbs() []func() *cobra.Command {
 	return []func() *cobra.Command{
 		newConfig,
+		newCreds,
 		newDemo,
 		newDiff,
 		newDoctor,

@@ -74,7 +74,7 @@ func sealedTape(tb testing.TB) *tape {
 
 func verified(t *testing.T, log history, secrets [][]byte, remembered ...events.Checkpoint) (out string, findings []finding, end verifyEnd, status int) {
 	t.Helper()
-	o, err := newOpener(secrets)
+	o, err := newOpener(trust{secrets: secrets})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestVerifyOfAGoodLog(t *testing.T) {
 // last is what a host remembers: the newest checkpoint.
 func last(t *testing.T, log *tape) events.Checkpoint {
 	t.Helper()
-	o, err := newOpener(withKey())
+	o, err := newOpener(trust{secrets: withKey()})
 	if err != nil {
 		t.Fatal(err)
 	}

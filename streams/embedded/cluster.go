@@ -38,13 +38,13 @@ func Cluster(ctx context.Context, n int, dir string, log *slog.Logger, users ...
 		log = slog.New(slog.DiscardHandler)
 	}
 	me := User{Role: streams.RoleOperator, ID: holderID, Name: "operator." + holderID, Password: "cluster"}
-	logins, err := serverUsers(append([]User{me}, users...))
+	logins, keys, err := serverUsers(append([]User{me}, users...))
 	if err != nil {
 		return nil, err
 	}
 	for try := 1; ; try++ {
 		c := &Nodes{log: log, user: me, node: make([]*server.Server, n)}
-		if c.opts, err = nodeOptions(n, filepath.Join(dir, strconv.Itoa(try)), logins); err == nil {
+		if c.opts, err = nodeOptions(n, filepath.Join(dir, strconv.Itoa(try)), logins, keys); err == nil {
 			err = c.startAll(ctx)
 		}
 		if err == nil {
@@ -59,7 +59,7 @@ func Cluster(ctx context.Context, n int, dir string, log *slog.Logger, users ...
 // maxTries: between finding a port and listening on it somebody else may have taken it.
 const maxTries = 4
 
-func nodeOptions(n int, dir string, logins []*server.User) ([]*server.Options, error) {
+func nodeOptions(n int, dir string, logins []*server.User, keys []*server.NkeyUser) ([]*server.Options, error) {
 	ports, err := freePorts(n)
 	if err != nil {
 		return nil, err
@@ -73,6 +73,7 @@ func nodeOptions(n int, dir string, logins []*server.User) ([]*server.Options, e
 		name := "node-" + strconv.Itoa(i)
 		o := baseOptions(filepath.Join(dir, name), minBytes, streams.Always)
 		o.ServerName, o.Host, o.Port, o.Users = name, "127.0.0.1", server.RANDOM_PORT, logins
+		o.Nkeys = keys
 		o.Cluster, o.Routes = server.ClusterOpts{Name: "landfall", Host: "127.0.0.1", Port: port}, routes
 		out = append(out, o)
 	}

@@ -11,15 +11,19 @@ import (
 
 // Logins writes what nats-servers that are not ours must know to be the store of a network:
 // a part of their configuration, with an account of the network's own, a login for each of
-// users, and what it may do. It holds every password. Users must have names of their own.
+// users, and what it may do. It holds every password, and of keys the public half. Users must have names of their own.
 func Logins(network string, users []User) string {
 	account := strconv.Quote("landfall-" + network)
 	var b strings.Builder
 	fmt.Fprintf(&b, "accounts {\n  %s {\n    jetstream: enabled\n    users: [\n", account)
-	users = slices.SortedFunc(slices.Values(users), func(a, b User) int { return strings.Compare(a.Name, b.Name) })
+	users = slices.SortedFunc(slices.Values(users), func(a, b User) int { return strings.Compare(a.Name+a.Key, b.Name+b.Key) })
 	for _, u := range users {
 		p := streams.PermissionsOf(u.Role, u.ID)
-		fmt.Fprintf(&b, "      { user: %q, password: %q, permissions: {\n", u.Name, u.Password)
+		if u.Key != "" {
+			fmt.Fprintf(&b, "      # %s %s\n      { nkey: %q, permissions: {\n", u.Role, u.ID, u.Key)
+		} else {
+			fmt.Fprintf(&b, "      { user: %q, password: %q, permissions: {\n", u.Name, u.Password)
+		}
 		fmt.Fprintf(&b, "          publish: { allow: [ %s ] }\n          subscribe: { allow: [ %s ] }\n", quoted(p.Publish), quoted(p.Subscribe))
 		if p.AnswerFor > 0 {
 			fmt.Fprintf(&b, "          allow_responses: { max: 1, expires: %q }\n", p.AnswerFor)

@@ -75,7 +75,7 @@ func connectAs(t *testing.T, ns *server.Server, u embedded.User, carrier bool) *
 // the embedded store gives.
 func TestLogins(t *testing.T) {
 	users := loginsOf([]byte("a secret of thirty-two bytes, or more"))
-	own, err := embedded.ServerUsers(users)
+	own, _, err := embedded.ServerUsers(users)
 	if err != nil {
 		t.Fatal(err)
 	}

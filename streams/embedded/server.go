@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -41,6 +42,7 @@ type User struct {
 	ID       events.HostID
 	Name     string // see streams.Login
 	Password string
+	Key      string // public half of an nkey, in place of name and password
 }
 
 // Config is one embedded server.
@@ -80,6 +82,9 @@ type Server struct {
 	door    *door           // nil: who has read holder.json comes over the listener
 	disk    *disk           // nil: lazy
 	durable *durableService // nil: not grouped
+
+	mu   sync.Mutex
+	opts *server.Options // as they hold now
 }
 
 // Open locks the directory for the life of this process, checks whose it is, and starts
@@ -129,6 +134,7 @@ func (s *Server) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.opts = opts.Clone()
 	if err := s.start(ctx, opts); err != nil {
 		return err
 	}
@@ -222,14 +228,15 @@ func (s *Server) options() (*server.Options, error) {
 			port = server.RANDOM_PORT
 		}
 	}
-	users, err := s.users()
-	if err != nil {
+	secret := make([]byte, 24)
+	if _, err := rand.Read(secret); err != nil {
 		return nil, err
 	}
+	s.holder.User, s.holder.Password = string(streams.RoleOperator)+"."+holderID, base64.RawURLEncoding.EncodeToString(secret)
 	o := baseOptions(s.cfg.Dir, s.cfg.MaxBytes, s.cfg.Durability)
 	o.ServerName, o.Host, o.Port = "landfall", host, port
-	o.DontListen, o.Users, o.TLSConfig = s.cfg.NoListener, users, s.cfg.TLS
-	return o, nil
+	o.DontListen, o.TLSConfig = s.cfg.NoListener, s.cfg.TLS
+	return o, s.admit(o, s.cfg.Users)
 }
 
 // baseOptions leaves nothing to a default that might move.
@@ -254,29 +261,46 @@ func baseOptions(dir string, maxBytes int64, d streams.Durability) *server.Optio
 	}
 }
 
-// users are the hosts' logins, and one made for this life of the store: for this process
-// itself and, over holder.json, the CLI of whoever may read the directory.
-func (s *Server) users() ([]*server.User, error) {
-	secret := make([]byte, 24)
-	if _, err := rand.Read(secret); err != nil {
-		return nil, err
-	}
-	s.holder.User, s.holder.Password = string(streams.RoleOperator)+"."+holderID, base64.RawURLEncoding.EncodeToString(secret)
-	all := append([]User{{Role: streams.RoleOperator, ID: holderID, Name: s.holder.User, Password: s.holder.Password}}, s.cfg.Users...)
-	return serverUsers(all)
+// admit puts the hosts' logins into the options, and one made for this life of the store: for
+// this process itself and, over holder.json, the CLI of whoever may read the directory.
+func (s *Server) admit(o *server.Options, users []User) (err error) {
+	all := append([]User{{Role: streams.RoleOperator, ID: holderID, Name: s.holder.User, Password: s.holder.Password}}, users...)
+	o.Users, o.Nkeys, err = serverUsers(all)
+	return err
 }
 
-func serverUsers(all []User) ([]*server.User, error) {
-	out := make([]*server.User, 0, len(all))
+// SetUsers replaces the logins of the hosts while the store runs: whoever has none any more is
+// cut at once, and nobody else notices.
+func (s *Server) SetUsers(users []User) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.opts.Clone()
+	if err := s.admit(o, users); err != nil {
+		return err
+	}
+	if err := s.ns.ReloadOptions(o.Clone()); err != nil {
+		return fmt.Errorf("change the logins of store %s: %w", s.cfg.Dir, err)
+	}
+	s.opts = o
+	return nil
+}
+
+func serverUsers(all []User) (users []*server.User, keys []*server.NkeyUser, err error) {
 	seen := map[string]bool{}
 	for _, u := range all {
-		if seen[u.Name] || u.Name == "" || u.Password == "" {
-			return nil, fmt.Errorf("login %q: want a name of its own and a password", u.Name)
+		name := u.Name + u.Key
+		if seen[name] || name == "" || (u.Password == "") == (u.Key == "") {
+			return nil, nil, fmt.Errorf("login %q: want a name of its own and a password, or a key", name)
 		}
-		seen[u.Name] = true
-		out = append(out, &server.User{Username: u.Name, Password: u.Password, Permissions: permissions(streams.PermissionsOf(u.Role, u.ID))})
+		seen[name] = true
+		may := permissions(streams.PermissionsOf(u.Role, u.ID))
+		if u.Key != "" {
+			keys = append(keys, &server.NkeyUser{Nkey: u.Key, Permissions: may})
+		} else {
+			users = append(users, &server.User{Username: u.Name, Password: u.Password, Permissions: may})
+		}
 	}
-	return out, nil
+	return users, keys, nil
 }
 
 func permissions(p streams.Permissions) *server.Permissions {

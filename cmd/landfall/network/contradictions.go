@@ -119,6 +119,12 @@ func (j *judge) checkHosts() {
 		if h.IsEdge() && j.Edge.Domain == "" {
 			j.fault(CodeRequired, "edge.domain", "is missing, but %s listens for players; allowed: %s", id, forms[Domain].allowed)
 		}
+		if h.Creds != "" && j.Network.Network.OperatorKey == "" {
+			j.fault(CodeContradiction, key+".creds", "nobody could say whose key that is while network.operatorKey is empty; allowed: \"\", or an operatorKey, which `landfall init --operator-key` makes")
+		}
+		if h.IsAPI() && j.Network.Network.OperatorKey != "" {
+			j.fault(CodeNotYet, key+".api", "a host that serves the API beside keys of its own is not in this version; allowed: \"\", or no network.operatorKey")
+		}
 		j.checkMode(key, h)
 		j.checkArchive(id, h)
 		j.checkEdges(key, h)

@@ -16,6 +16,7 @@ const (
 	CodeNotYet         = "NOT_IN_THIS_VERSION" // allowed by the file, not carried out yet
 	CodeTLSRequired    = "TLS_REQUIRED"        // an open listener without a certificate
 	CodeBadCertificate = "BAD_CERTIFICATE"     // a certificate that nobody could show or believe
+	CodeBadKey         = "BAD_KEY"             // a key of a host or the operator that cannot be used
 	CodeNoID           = "NO_ID"               // nobody said who this host is
 	CodeBadID          = "BAD_ID"              // an id of the wrong form
 	CodeIDConflict     = "ID_CONFLICT"         // two sources name different hosts

@@ -1,6 +1,9 @@
 package network
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Self is who this process is in the network. A process may be a proxy and a backend at once.
 type Self struct {
@@ -16,6 +19,16 @@ func (s Self) IsBackend() bool { return s.Server.IsBackend() }
 
 // IsProxy tells whether players connect to this process.
 func (s Self) IsProxy() bool { return s.Proxy.IsEdge() || s.Proxy.IsRelay() }
+
+// IDs are the ids of this process, each once.
+func (s Self) IDs() (ids []string) {
+	for _, id := range []string{s.ProxyID, s.ServerID} {
+		if id != "" && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
 
 // The environment variables a host may learn its id from.
 const (

@@ -215,8 +215,8 @@ var bad = []struct{ name, text, code, want string }{
 		"CONTRADICTION", `network.yml:11: hosts.r.edges[0].game: tcp, but hosts.r is a router, and its players show no tokens; allowed: minecraft, or mode: participant`},
 	{"not yet: three copies", strings.Replace(small, "store: {", "store: { replicas: 3,", 1),
 		"NOT_IN_THIS_VERSION", "network.yml:2: store.replicas: three copies of an embedded store are not in this version; allowed: 1, or store.mode: external"},
-	{"not yet: creds", small + "  hub: { creds: hub.creds }\n",
-		"NOT_IN_THIS_VERSION", `network.yml:11: hosts.hub.creds: "hub.creds" is not in this version; allowed: "" (hosts log in with the network's secret)`},
+	{"creds without an operator's key", small + "  hub: { creds: hub.nk }\n",
+		"CONTRADICTION", `network.yml:11: hosts.hub.creds: nobody could say whose key that is while network.operatorKey is empty; allowed: "", or an operatorKey, which ` + "`landfall init --operator-key`" + ` makes`},
 }
 
 // manyTerms are n more terms with a weight.

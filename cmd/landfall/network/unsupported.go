@@ -17,9 +17,7 @@ type feature struct {
 
 // refused would be missed badly: safety, or the whole purpose of the host. The file is refused.
 var refused = []feature{
-	{Key: "network.operatorKey", Remedy: `"" (facts are signed with the network's secret)`},
 	{Key: "telemetry.otlp", Remedy: `""`},
-	{Key: "hosts.<id>.creds", Remedy: `"" (hosts log in with the network's secret)`},
 	{Key: "hosts.<id>.relay.listen", Remedy: `""`},
 }
 
