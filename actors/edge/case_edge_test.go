@@ -58,12 +58,13 @@ func TestCase074_ProxyHeaders(t *testing.T) {
 			p.send(t, row.header[:cut])
 			p.send(t, row.header[cut:])
 			sent := p.login(t, "a", intentLogin)
+			a := next(t, fmt.Sprintf("arrival of %s, cut at %d", name, cut), router.arrivals)
 			b.accept().got(t, sent)
 			want := addrPort(p.LocalAddr())
 			if row.remote != "" {
 				want = ap(row.remote)
 			}
-			if a := next(t, "arrival", router.arrivals); a.Remote != want {
+			if a.Remote != want {
 				t.Errorf("%s, cut at %d: from %s, want %s", name, cut, a.Remote, want)
 			}
 			p.Close()

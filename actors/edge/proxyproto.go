@@ -20,6 +20,7 @@ type endpoints struct{ source, destination netip.AddrPort }
 // proxy speaks for itself (LOCAL, UNKNOWN). No header is a legal frame, so the two
 // cannot be confused.
 func readProxyHeader(r *bufio.Reader) (endpoints, bool, error) {
+	gatherV1(r)
 	h, err := proxyproto.Read(r)
 	if errors.Is(err, proxyproto.ErrNoProxyProtocol) {
 		return endpoints{}, false, nil
@@ -33,6 +34,23 @@ func readProxyHeader(r *bufio.Reader) (endpoints, bool, error) {
 		return endpoints{}, false, nil
 	}
 	return endpoints{source: source, destination: destination}, true, nil
+}
+
+// Bounds of a PROXY v1 header.
+const (
+	v1Prefix = "PROXY "
+	v1Length = 107
+)
+
+// gatherV1 waits until all of a v1 header is in r: the library takes one that comes in pieces for a bad one. An error of r
+// meets the library, too.
+func gatherV1(r *bufio.Reader) {
+	for n := 1; n <= v1Length; n++ {
+		b, err := r.Peek(n)
+		if err != nil || b[n-1] == '\n' || n <= len(v1Prefix) && b[n-1] != v1Prefix[n-1] {
+			return
+		}
+	}
 }
 
 // proxyError keeps time-outs and ends of the stream apart from bad headers.
