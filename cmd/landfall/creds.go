@@ -187,7 +187,8 @@ func newCredsList() *cobra.Command {
 do, when it was closed, and whether the shared secret speaks for the host as well.
 
 Exit status: 0 shown, 1 the log cannot be read.`,
-		Args: exactly(0, ""),
+		Example: `  landfall creds list --config network.yml`,
+		Args:    exactly(0, ""),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return f.reading(c.Context(), func(_ history, o *opener) error {
 				if o.keys == nil || !o.keys.Keyed() {
@@ -301,8 +302,9 @@ they acknowledge, and brings the identities of ` + sealedFile + ` into the log. 
 does this by itself.
 
 Exit status: 0 all is there, 1 otherwise.`,
-		Args: exactly(0, ""),
-		RunE: func(c *cobra.Command, _ []string) error { return f.publish(c) },
+		Example: `  landfall creds publish --config network.yml --key operator.nk`,
+		Args:    exactly(0, ""),
+		RunE:    func(c *cobra.Command, _ []string) error { return f.publish(c) },
 	}
 	f.add(c)
 	return c
