@@ -87,14 +87,17 @@ func (c *crew) joinPrograms(ctx context.Context, fronts *gang) error {
 	if err != nil {
 		return err
 	}
-	control, err := c.store.operator(ctx, id)
-	if err != nil {
-		return err
+	backing := api.Backing{Dispatcher: c.dispatcher, Source: logSource{st}, NoTransfers: !c.host.net.Triggers.API.Enabled}
+	if c.host.keys.Keyed() {
+		c.host.log.Warn("hosts have keys of their own, and this one's may not decide: kill, drain, pause and evacuate are refused over the API (DISABLED), the command line takes them")
+	} else {
+		control, err := c.store.operator(ctx, id)
+		if err != nil {
+			return err
+		}
+		backing.Operator = &actors.Operator{Identity: c.host.identity(events.SourceOperator, id), Log: control}
 	}
-	c.api.service.Attach(api.Backing{
-		Dispatcher: c.dispatcher, Source: logSource{st}, NoTransfers: !c.host.net.Triggers.API.Enabled,
-		Operator: &actors.Operator{Identity: c.host.identity(events.SourceOperator, id), Log: control},
-	})
+	c.api.service.Attach(backing)
 	fronts.start(func(ctx context.Context) error { return c.api.serveNATS(ctx, st, id) })
 	return nil
 }
