@@ -18,6 +18,7 @@ type logger struct {
 
 	mu      sync.Mutex
 	denials map[string]uint64 // by login
+	names   map[string]string // of the logins, by what the server calls them
 }
 
 // Denial is something that the store did not let a login do.
@@ -29,7 +30,7 @@ type Denial struct {
 
 // denialForm is how the server remarks on a denial. It has no other way to tell it to the
 // program that it runs in.
-var denialForm = regexp.MustCompile(`user:([^"]+)" - (Publish|Subscription) Violation - Subject "((?:[^"\\]|\\.)*)"`)
+var denialForm = regexp.MustCompile(`(?:user|nkey):([^"]+)" - (Publish|Subscription) Violation - Subject "((?:[^"\\]|\\.)*)"`)
 
 func parseDenial(remark string) (d Denial, ok bool) {
 	m := denialForm.FindStringSubmatch(remark)
@@ -67,12 +68,33 @@ func (l *logger) Errorf(format string, v ...any) {
 		l.log.Error("store: " + text)
 		return
 	}
+	d.Login = l.nameOf(d.Login)
 	if n := l.count(d.Login); n&(n-1) == 0 { // 1, 2, 4, 8, …: whoever is denied must not fill the log
 		l.log.Warn("store: a login was denied something", "login", d.Login, "act", d.Act, "subject", d.Subject, "times", n)
 	}
 	if l.denied != nil {
 		l.denied(d)
 	}
+}
+
+// know names the logins: "backend.survival-1", by password or key.
+func (l *logger) know(users []User) {
+	names := map[string]string{}
+	for _, u := range users {
+		names[u.Name+u.Key] = string(u.Role) + "." + string(u.ID)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.names = names
+}
+
+func (l *logger) nameOf(login string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if name, ok := l.names[login]; ok {
+		return name
+	}
+	return login
 }
 
 func (l *logger) count(login string) uint64 {

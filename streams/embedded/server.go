@@ -265,6 +265,7 @@ func baseOptions(dir string, maxBytes int64, d streams.Durability) *server.Optio
 // this process itself and, over holder.json, the CLI of whoever may read the directory.
 func (s *Server) admit(o *server.Options, users []User) (err error) {
 	all := append([]User{{Role: streams.RoleOperator, ID: holderID, Name: s.holder.User, Password: s.holder.Password}}, users...)
+	s.log.know(all)
 	o.Users, o.Nkeys, err = serverUsers(all)
 	return err
 }
