@@ -120,7 +120,7 @@ func (k *kit) hostKey(id string) (streams.HostKey, events.IdentityRole, error) {
 		role = events.IdentityProxy
 	case streams.RoleAuditor:
 		role = events.IdentityAuditor
-	case streams.RoleBackend, streams.RoleOperator, streams.RoleProgram:
+	case streams.RoleBackend, streams.RoleOperator, streams.RoleProgram, streams.RoleArchivist:
 	}
 	path := k.net.File(k.net.Hosts[id].Creds)
 	if exists(path) {
