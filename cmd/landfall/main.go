@@ -130,6 +130,9 @@ Exit status: 0 done, 1 failed, 64 wrong command line, 130 interrupted; a verb's 
 	for _, verb := range verbs() {
 		root.AddCommand(verb())
 	}
+	if err := addHints(root, hints()); err != nil {
+		panic("completion: " + err.Error()) // a hint names a verb or a flag that is not there
+	}
 	return root
 }
 

@@ -57,6 +57,10 @@ func TestHelp(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
+	v := versionInfo{Version: "v1.2.3", Commit: "0123456789abcdef", Built: "2026-01-31T15:04:05Z", Dirty: true, Go: "go1.26", OS: "linux", Arch: "amd64", Schema: 1, Store: 1}
+	if got := v.String(); got != "landfall v1.2.3 (0123456789ab of 2026-01-31T15:04:05Z, changed since), wire schema 1, store format 1, go1.26 linux/amd64" {
+		t.Error(got)
+	}
 	if o := typed(t, "version"); o.status != statusOK || !strings.HasPrefix(o.stdout, "landfall ") || !strings.Contains(o.stdout, "wire schema 1, store format 1") {
 		t.Errorf("%+v", o)
 	}

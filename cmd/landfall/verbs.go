@@ -17,6 +17,7 @@ func verbs() []func() *cobra.Command {
 		newImport,
 		newInit,
 		newKill,
+		newMan,
 		newPause,
 		newUp,
 		newQuery,

@@ -72,6 +72,9 @@ func (v versionInfo) String() string {
 	text := "landfall " + v.Version
 	if v.Commit != "" {
 		text += " (" + v.Commit[:min(12, len(v.Commit))]
+		if v.Built != "" {
+			text += " of " + v.Built
+		}
 		if v.Dirty {
 			text += ", changed since"
 		}
