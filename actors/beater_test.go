@@ -1,8 +1,12 @@
 package actors
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -153,6 +157,65 @@ func TestBeatStoreLostItsTail(t *testing.T) {
 		}
 		if n := beats(mem); n != 3 {
 			t.Errorf("%d beats, want 3", n)
+		}
+	})
+}
+
+// denied is a log whose store lets nothing be written while it is set.
+type denied struct {
+	Log
+
+	now atomic.Bool
+}
+
+func (d *denied) Append(ctx context.Context, m events.Message) (uint64, error) {
+	if d.now.Load() {
+		return 0, &events.AppendError{Reason: events.NotAllowed, Key: m.Key, Err: errors.New("permissions violation")}
+	}
+	return d.Log.Append(ctx, m)
+}
+
+// A host that may read but not write, because its permission was taken, says so itself within two
+// beats and once; when it may again its next beat lands, and those that did not are not made up
+// for.
+func TestCase085_AHostThatCannotBeatSaysSo(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context, mem *streamtest.Memory) {
+		store := &denied{Log: mem.Client("one")}
+		b := beating(t, store, "one")
+		var said bytes.Buffer
+		b.logger = slog.New(slog.NewTextHandler(&said, nil))
+		ctx, cancel := context.WithCancel(ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- b.run(ctx) }()
+		passTime(5 * time.Second)
+		before := beats(mem)
+		store.now.Store(true)
+		passTime(2500 * time.Millisecond)
+		if n := strings.Count(said.String(), "heartbeats are not acknowledged"); n != 1 || !strings.Contains(said.String(), string(events.NotAllowed)) {
+			t.Errorf("said %d times within two beats:\n%s", n, said.String())
+		}
+		passTime(time.Minute)
+		if n := beats(mem); n != before {
+			t.Fatalf("%d beats landed without the permission", n-before)
+		}
+		if n := strings.Count(said.String(), "heartbeats are not acknowledged"); n != 1 {
+			t.Errorf("said %d times in a minute", n)
+		}
+		store.now.Store(false)
+		back := time.Now()
+		passTime(5 * time.Second)
+		landed := mem.Records(events.Fleet)[before:]
+		if len(landed) < 3 || len(landed) > 6 {
+			t.Errorf("%d beats in the 5 s after it, those of a minute were missed", len(landed))
+		}
+		for _, r := range landed {
+			if r.Stored.Before(back) {
+				t.Errorf("sequence %d was stored before it might", r.Seq)
+			}
+		}
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("ended with %v", err)
 		}
 	})
 }

@@ -1,8 +1,11 @@
 package projections
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -43,8 +46,9 @@ func TestReady(t *testing.T) {
 	})
 }
 
-// A log that is not the one that was folded: everything is dropped and folded anew.
-func TestFork(t *testing.T) {
+// A log that is not the one that was folded, though its name is the same and nothing is left to
+// read: that is said, everything is dropped and folded anew.
+func TestCase088_ALogMadeAnewIsAnotherOne(t *testing.T) {
 	cases := map[string]struct {
 		fork func(w *watch)
 		want Phase // of steve's transfer afterwards; empty: none
@@ -60,9 +64,15 @@ func TestFork(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWatch(t).fill().run().live()
+				w := newWatch(t).fill()
+				var said bytes.Buffer
+				w.view.cfg.Logger = slog.New(slog.NewTextHandler(&said, nil))
+				w.run().live()
 				c.fork(w)
 				synctest.Wait()
+				if n := strings.Count(said.String(), "level=ERROR"); n != 1 || !strings.Contains(said.String(), "the log is not the one that was folded") {
+					t.Errorf("%d alarms:\n%s", n, said.String())
+				}
 				p := w.view.Player(steve)
 				if (c.want == "") != (p.Active == nil) || p.Active != nil && p.Active.Phase != c.want {
 					t.Errorf("%+v", p)

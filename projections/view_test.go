@@ -220,8 +220,9 @@ func TestWaitFolded(t *testing.T) {
 }
 
 // A record that cannot be judged yet stops the fold where it stands: the state before it
-// stays readable, readiness fails, and all who wait hear why, at every fold.
-func TestFoldStops(t *testing.T) {
+// stays readable, readiness fails, and all who wait hear why, at every fold. Whoever starts it
+// again finds it stopped at the same sequence, and never running.
+func TestCase113_AFoldThatStopsSaysWhere(t *testing.T) {
 	stranger, err := events.NewKey([]byte(strings.Repeat("s", events.MinSecret)))
 	if err != nil {
 		t.Fatal(err)
@@ -272,6 +273,13 @@ func TestFoldStops(t *testing.T) {
 					t.Error("WaitLive passed")
 				}
 				w.cancel()
+				again := newWatch(t)
+				again.mem, again.view.cfg.Log = w.mem, w.mem.Client("again")
+				again.run()
+				if err := <-again.done; err == nil || !strings.Contains(err.Error(), want) || again.view.Ready() {
+					t.Errorf("started again it ended with %v, ready %v; want %q", err, again.view.Ready(), want)
+				}
+				again.cancel()
 			})
 		})
 	}

@@ -58,6 +58,43 @@ func TestLeaderStopsUnderLoad(t *testing.T) {
 	}
 }
 
+// Of a replicated log a replica that was away for a while answers from its past, unless every
+// decision reads through the leader: a reader on any node never sees a value older than one that
+// was acknowledged before it asked, while a replica stops and comes back.
+func TestCase091_NoReadGoesBack(t *testing.T) {
+	c, err := embedded.Cluster(t.Context(), 3, t.TempDir(), testConfig(t).Logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	ensured(t, c.Connection(0))
+	leader := c.Leader(events.Transfers)
+	away, reader := (leader+1)%3, connect(t, c.Connection((leader+2)%3))
+	writer := connect(t, c.Connection(leader))
+	l, seq := newLedger(), uint64(0)
+	for n := range 1000 {
+		switch n {
+		case 300:
+			c.Stop(away)
+		case 600:
+			if err := c.Start(t.Context(), away); err != nil {
+				t.Fatal(err)
+			}
+		case 650:
+			reader = connect(t, c.Connection(away)) // it has just come back
+		}
+		if n%20 == 0 {
+			if seq, err = l.insist(t, writer, message(events.Transfers, key(1, 1), seq)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, found, err := reader.Last(t.Context(), events.Transfers, key(1, 1))
+		if err != nil || !found || got.Seq != seq {
+			t.Fatalf("read %d: sequence %d, %v, %v; %d was acknowledged", n, got.Seq, found, err, seq)
+		}
+	}
+}
+
 // ledger is what writers were told.
 type ledger struct {
 	mu   sync.Mutex

@@ -99,6 +99,35 @@ func TestStoreOutageAfterTheMove(t *testing.T) {
 	})
 }
 
+// The store is away for half a minute while one player is between two servers and others ask:
+// nobody decides out of a memory of its own. Who asks is told that it is unavailable, who comes
+// back is led as the last fold says, and what that means is written once the store is back.
+func TestCase116_NoLocalStandInForTheStore(t *testing.T) {
+	play(t, func(s *scene) {
+		alex := s.rig.player("Alex", "e2", "a")
+		token := s.sentAway()
+		s.mem.Outage()
+		facts := len(s.mem.Records(events.Transfers))
+		s.pass(time.Second)
+		alex.Ask("")
+		s.comesWith(token, "e2")
+		s.pass(29 * time.Second)
+		if heard := alex.Look().Texts; !has(heard, expand("refused.TRANSPORT_DOWN")) {
+			t.Errorf("who asked was told %q", heard)
+		}
+		if n := len(s.mem.Records(events.Transfers)); n != facts {
+			t.Errorf("%d facts during the outage", n-facts)
+		}
+		s.mem.Restore()
+		got := s.outcome(s.player, forever)
+		s.completed(s.player, got, "b")
+		s.consumedOnce(got)
+		if s.count(func(f events.Fact) bool { _, asked := f.(*events.Requested); return asked }) != 1 {
+			t.Error("what was refused was asked for all the same")
+		}
+	})
+}
+
 func TestStoreOutageRefusesRequests(t *testing.T) {
 	play(t, func(s *scene) {
 		s.mem.Outage()
