@@ -15,6 +15,7 @@ func TestThePagesNameTests(t *testing.T) {
 	for page, row := range map[string]*regexp.Regexp{
 		"pitfalls.md":   regexp.MustCompile(`^\| P\d+ \|`),
 		"guarantees.md": regexp.MustCompile(`^\| [TSDO]\d+ \|`),
+		"operations.md": regexp.MustCompile(`^\| F\d+ \|`),
 	} {
 		t.Run(page, func(t *testing.T) { namesTests(t, page, row) })
 	}

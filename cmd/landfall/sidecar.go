@@ -82,7 +82,7 @@ func readPassword(n *network.Network, id string) (string, error) {
 	key := "hosts." + id + ".rcon.passwordFile"
 	password, err := os.ReadFile(n.File(n.Hosts[id].RCON.PasswordFile)) //nolint:gosec // the operator names the file
 	if err != nil {
-		return "", &network.Error{Key: key, Msg: err.Error() + "; put the value of rcon.password of server.properties into it"}
+		return "", n.At(network.CodeRequired, key, "%s; allowed: a file that holds the value of rcon.password of server.properties", err)
 	}
 	return strings.TrimSpace(string(password)), nil
 }
