@@ -169,15 +169,3 @@ func (c *cluster) info(t *testing.T, x *acceptance) *jetstream.StreamInfo {
 	}
 	return s.CachedInfo()
 }
-
-// exchange replaces pairs of old and new text, in turn; each old one must be there.
-func exchange(t *testing.T, text string, pairs ...string) string {
-	t.Helper()
-	for i := 0; i < len(pairs); i += 2 {
-		if !strings.Contains(text, pairs[i]) {
-			t.Fatalf("no %q in:\n%s", pairs[i], text)
-		}
-		text = strings.ReplaceAll(text, pairs[i], pairs[i+1])
-	}
-	return text
-}

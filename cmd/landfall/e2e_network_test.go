@@ -141,3 +141,15 @@ func edgeYAML(id string, port int) string {
 
 // tokenHost is the host name a client is sent to with a token.
 func tokenHost(token events.Token) string { return strings.ToLower(token.Label()) + "." + domain }
+
+// exchange replaces pairs of old and new text, in turn; each old one must be there.
+func exchange(t *testing.T, text string, pairs ...string) string {
+	t.Helper()
+	for i := 0; i < len(pairs); i += 2 {
+		if !strings.Contains(text, pairs[i]) {
+			t.Fatalf("no %q in:\n%s", pairs[i], text)
+		}
+		text = strings.ReplaceAll(text, pairs[i], pairs[i+1])
+	}
+	return text
+}

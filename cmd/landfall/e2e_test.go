@@ -28,6 +28,7 @@ func TestE2E(t *testing.T) {
 		t.Run("direct", func(t *testing.T) { t.Parallel(); testDirect(t, binary) })
 		t.Run("mixed", func(t *testing.T) { t.Parallel(); testMixed(t, binary) })
 		t.Run("failures", func(t *testing.T) { t.Parallel(); testFailures(t, binary) })
+		t.Run("init", func(t *testing.T) { t.Parallel(); testInit(t, binary) })
 		t.Run("joins", func(t *testing.T) { t.Parallel(); testJoins(t, binary) })
 		t.Run("stops", func(t *testing.T) { t.Parallel(); testStops(t, binary) })
 		t.Run("limits", func(t *testing.T) { t.Parallel(); testLimits(t, binary) })

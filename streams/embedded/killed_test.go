@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -194,7 +195,7 @@ func TestKilledBeforeTheFirstFact(t *testing.T) {
 
 // TestHalfMadeDirectory (P18): what the file system can show after a kill between two steps
 // that no test hits: nothing but a lock, half a file beside the real one, a stream of which
-// only some files are there.
+// only some files are there, and none of those that are made after it.
 func TestHalfMadeDirectory(t *testing.T) {
 	whole := filepath.Join(t.TempDir(), "store")
 	srv, err := embedded.Open(t.Context(), carried(whole))
@@ -204,7 +205,19 @@ func TestHalfMadeDirectory(t *testing.T) {
 	if err := errors.Join(ensured(t, srv).Close(), srv.Close()); err != nil {
 		t.Fatal(err)
 	}
-	stream := filepath.Join("jetstream", "$G", "streams", streams.StreamName(events.Sessions))
+	all := filepath.Join("jetstream", "$G", "streams")
+	stream := filepath.Join(all, streams.StreamName(events.Sessions))
+	// unmade is a directory while the stream of sessions is made, and of that one some files are missing.
+	unmade := func(spoil func(dir string) error) func(dir string) error {
+		return func(dir string) error {
+			for _, b := range events.Buckets[slices.Index(events.Buckets, events.Sessions)+1:] {
+				if err := os.RemoveAll(filepath.Join(dir, all, streams.StreamName(b))); err != nil {
+					return err
+				}
+			}
+			return spoil(dir)
+		}
+	}
 	for name, spoil := range map[string]func(dir string) error{
 		"nothing but a lock": func(dir string) error {
 			return errors.Join(os.RemoveAll(filepath.Join(dir, "jetstream")), os.Remove(filepath.Join(dir, "landfall.json")))
@@ -217,15 +230,15 @@ func TestHalfMadeDirectory(t *testing.T) {
 		"a server without streams": func(dir string) error {
 			return os.RemoveAll(filepath.Join(dir, "jetstream", "$G"))
 		},
-		"an empty stream": func(dir string) error {
+		"an empty stream": unmade(func(dir string) error {
 			return errors.Join(os.RemoveAll(filepath.Join(dir, stream)), os.Mkdir(filepath.Join(dir, stream), 0o700))
-		},
-		"a stream without its description": func(dir string) error { return os.Remove(filepath.Join(dir, stream, "meta.inf")) },
-		"a stream without its checksum":    func(dir string) error { return os.Remove(filepath.Join(dir, stream, "meta.sum")) },
-		"an empty description":             func(dir string) error { return os.Truncate(filepath.Join(dir, stream, "meta.inf"), 0) },
-		"a stream without a place for facts": func(dir string) error {
+		}),
+		"a stream without its description": unmade(func(dir string) error { return os.Remove(filepath.Join(dir, stream, "meta.inf")) }),
+		"a stream without its checksum":    unmade(func(dir string) error { return os.Remove(filepath.Join(dir, stream, "meta.sum")) }),
+		"an empty description":             unmade(func(dir string) error { return os.Truncate(filepath.Join(dir, stream, "meta.inf"), 0) }),
+		"a stream without a place for facts": unmade(func(dir string) error {
 			return os.RemoveAll(filepath.Join(dir, stream, "msgs"))
-		},
+		}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "store")
