@@ -117,18 +117,27 @@ func (t *tail) attend(ctx context.Context, store *reader) error {
 }
 
 // beat says now and then how far the tail is and how far the store is, so that silence can be
-// told from a dead watcher: the store was asked.
+// told from a dead watcher: the store was asked. Of a reader who takes nothing off the output it
+// says that.
 func (t *tail) beat(ctx context.Context, log history, mu *sync.Mutex) error {
 	tick := time.NewTicker(t.pulse)
 	defer tick.Stop()
+	before := t.writing.Load()
 	for {
 		select {
 		case <-tick.C:
+			now := t.writing.Load()
+			stuck := now == before && now%2 == 1
+			before = now
 			for _, b := range t.buckets {
 				state, err := log.Info(ctx, b)
-				mu.Lock()
-				t.note(t.at[b].pulse(b, state, err))
-				mu.Unlock()
+				switch {
+				case mu.TryLock():
+					t.note(t.at[b].pulse(b, state, err))
+					mu.Unlock()
+				case stuck: // whoever writes waits, and nobody else notes anything
+					t.note(fmt.Sprintf("%s: the store is at sequence %d, and nobody has taken anything off this output for %s", b, state.Last, t.pulse))
+				}
 			}
 		case <-ctx.Done():
 			return ctx.Err()
@@ -140,7 +149,13 @@ func (p *position) pulse(b events.Bucket, s events.StreamState, err error) strin
 	if err != nil {
 		return fmt.Sprintf("%s: at sequence %d, the store does not answer: %v", b, p.last, err)
 	}
-	return fmt.Sprintf("%s: alive, at sequence %d of %d", b, p.last, s.Last)
+	behind := max(s.Last, p.last) - p.last
+	slow := ""
+	if p.behind > 0 && behind > p.behind {
+		slow = fmt.Sprintf(", %d behind and falling back: the log grows faster than it is read here", behind)
+	}
+	p.behind = behind
+	return fmt.Sprintf("%s: alive, at sequence %d of %d%s", b, p.last, s.Last, slow)
 }
 
 func (p *position) start() events.TailStart {
@@ -220,6 +235,8 @@ func (f *follower) Begin(s events.StreamState, fork bool) {
 func (f *follower) Record(r events.Record) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.tail.writing.Add(1)
+	defer f.tail.writing.Add(1)
 	p := f.tail.at[f.bucket]
 	if p.has(f.bucket, r) {
 		return nil

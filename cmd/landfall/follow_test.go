@@ -150,6 +150,56 @@ func TestFollowSaysThatItIsAlive(t *testing.T) {
 	}
 }
 
+// stalled is an output that nobody reads until it is released.
+type stalled struct {
+	*screen
+
+	released chan struct{}
+}
+
+func (s stalled) Write(p []byte) (int, error) {
+	<-s.released
+	return s.screen.Write(p)
+}
+
+// TestFollowSaysThatNobodyReads: who watches stderr learns why no line comes, and nothing is lost.
+func TestFollowSaysThatNobodyReads(t *testing.T) {
+	t.Setenv(envSecret, encoded(realSecret))
+	c := newCarrier(t, unused(t))
+	story, _ := tapeOf(t, "completed")
+	facts := story.records[events.Transfers]
+	ctx, cancel := context.WithCancel(t.Context())
+	out, f := stalled{newScreen(), make(chan struct{})}, &following{err: newScreen(), stop: cancel, ended: make(chan int, 1)}
+	f.out = out.screen
+	go func() {
+		f.ended <- run(ctx, []string{"tail", "--follow", "--json", "--store", c.cfg.Dir, "--pulse", "20ms"}, out, f.err)
+	}()
+	f.err.waitFor(t, "transfers: following", 1)
+	c.append(t, facts[0])
+	c.append(t, facts[1])
+	f.err.waitFor(t, "transfers: the store is at sequence 2, and nobody has taken anything off this output for 20ms", 1)
+	close(out.released)
+	out.waitFor(t, `"seq":2,`, 1)
+	if status := f.end(t); status != statusOK {
+		t.Errorf("status %d", status)
+	}
+}
+
+// TestPulseSaysThatItFallsBack: being behind is usual, being more so each time is not.
+func TestPulseSaysThatItFallsBack(t *testing.T) {
+	p := &position{last: 10}
+	for _, c := range []struct {
+		last, read uint64
+		slow       bool
+	}{{20, 0, false}, {40, 5, true}, {41, 10, false}, {31, 6, false}, {50, 0, false}, {80, 1, true}} {
+		p.last += c.read
+		got := p.pulse(events.Transfers, events.StreamState{Last: c.last}, nil)
+		if strings.Contains(got, fmt.Sprintf("%d behind and falling back", c.last-p.last)) != c.slow {
+			t.Errorf("at %d: %s", p.last, got)
+		}
+	}
+}
+
 // TestFollowWaitsForAStoppedStore, and never keeps its carrier out.
 func TestFollowWaitsForAStoppedStore(t *testing.T) {
 	t.Setenv(envSecret, encoded(realSecret))

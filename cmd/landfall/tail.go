@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -214,8 +215,9 @@ type tail struct {
 	flush   func() error
 	notes   io.Writer // for people, beside the rows
 
-	shown int
-	at    map[events.Bucket]*position
+	shown   int
+	at      map[events.Bucket]*position
+	writing atomic.Uint64 // odd while a record is on its way to the output
 }
 
 // position is how far a bucket was read.
@@ -227,6 +229,7 @@ type position struct {
 	cursor  events.Cursor
 	keys    map[string]events.EventID // of fleet: newest record of each key, which a tail begins with
 	live    bool
+	behind  uint64 // at the last pulse
 }
 
 // begin shows what is there.
