@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"compress/gzip"
 	"context"
@@ -14,6 +15,7 @@ import (
 	"iter"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -123,7 +125,7 @@ var _ history = (*exported)(nil)
 // openExport reads a file once to its end, and refuses one that is damaged or incomplete.
 func openExport(path string) (*exported, error) {
 	x := &exported{path: path}
-	err := x.frames(func(f frame) bool {
+	err := x.frames(none, func(f frame) bool {
 		if f.Head != nil {
 			x.head = *f.Head
 		}
@@ -154,8 +156,8 @@ func (x *exported) History(ctx context.Context, b events.Bucket, r streams.Range
 		newest, err := x.newest(b, r)
 		given := 0
 		if err == nil {
-			err = x.frames(func(f frame) bool {
-				if f.Record == nil || f.Record.Bucket != b || !within(*f.Record, r) || newest != nil && newest[f.Record.Key] != f.Record.Seq {
+			err = x.frames(x.of(ctx, b, r.Keys), func(f frame) bool {
+				if f.Record == nil || !within(*f.Record, r) || newest != nil && newest[f.Record.Key] != f.Record.Seq {
 					return ctx.Err() == nil
 				}
 				given++
@@ -174,8 +176,8 @@ func (x *exported) newest(b events.Bucket, r streams.Range) (map[string]uint64, 
 		return nil, nil //nolint:nilnil // nobody asked
 	}
 	out := map[string]uint64{}
-	err := x.frames(func(f frame) bool {
-		if f.Record != nil && f.Record.Bucket == b {
+	err := x.frames(x.of(context.Background(), b, r.Keys), func(f frame) bool {
+		if f.Record != nil {
 			out[f.Record.Key] = f.Record.Seq
 		}
 		return true
@@ -200,9 +202,26 @@ func keyFits(pattern, key string) bool {
 	return pattern == "" || key == pattern || open && strings.HasPrefix(key, prefix)
 }
 
-// frames reads the file until give returns false. Whoever reads to the end has the whole of it
-// checked.
-func (x *exported) frames(give func(frame) bool) error {
+// sieve says by bucket and key whether a record is wanted, and whether any may follow that is.
+// Taking a record apart is most of the work of a pass, so what is not wanted is not.
+type sieve func(b events.Bucket, key string) (wanted, more bool)
+
+// none wants no record, and all of the file.
+func none(events.Bucket, string) (wanted, more bool) { return false, true }
+
+// of wants the records of a bucket whose keys fit: those behind the bucket's last are not read.
+func (x *exported) of(ctx context.Context, b events.Bucket, keys string) sieve {
+	begun := false
+	return func(in events.Bucket, key string) (wanted, more bool) {
+		over := begun && in != b
+		begun = begun || in == b
+		return in == b && keyFits(keys, key), !over && ctx.Err() == nil
+	}
+}
+
+// frames gives what is chosen of the file, until give returns false. Whoever reads to the end
+// has the whole of it checked.
+func (x *exported) frames(of sieve, give func(frame) bool) error {
 	file, err := os.Open(x.path)
 	if err != nil {
 		return err
@@ -212,10 +231,13 @@ func (x *exported) frames(give func(frame) bool) error {
 	if err != nil {
 		return fmt.Errorf("export %s: not a file that `landfall export` wrote: %w", x.path, err)
 	}
-	r := frameReader{in: bufio.NewReaderSize(zip, 1<<16), sum: sha256.New()}
+	r := frameReader{in: bufio.NewReaderSize(zip, 1<<16), sum: sha256.New(), of: of}
 	for {
-		f, err := r.next()
+		f, more, err := r.next()
 		switch {
+		case err == nil && !more:
+			return nil
+		case err == nil && f == (frame{}): // not wanted
 		case err != nil:
 			return fmt.Errorf("export %s: after %s: %w", x.path, plural(r.records, "record"), err)
 		case f.End != nil || !give(f):
@@ -228,32 +250,70 @@ func (x *exported) frames(give func(frame) bool) error {
 type frameReader struct {
 	in      *bufio.Reader
 	sum     hash.Hash
+	of      sieve
+	body    []byte // of the frame at hand
 	begun   bool
 	records uint64
 }
 
-func (r *frameReader) next() (f frame, err error) {
+// next is the next frame, empty when it is a record that is not wanted; more is false when
+// nothing behind it is.
+func (r *frameReader) next() (f frame, more bool, err error) {
 	var size [4]byte
 	if _, err := io.ReadFull(r.in, size[:]); err != nil {
-		return f, incomplete(err)
+		return f, false, incomplete(err)
 	}
 	n := binary.BigEndian.Uint32(size[:])
 	if n > maxFrame {
-		return f, fmt.Errorf("a part of %d bytes: the file is damaged", n)
+		return f, false, fmt.Errorf("a part of %d bytes: the file is damaged", n)
 	}
-	body := make([]byte, n)
-	if _, err := io.ReadFull(r.in, body); err != nil {
-		return f, incomplete(err)
+	r.body = slices.Grow(r.body[:0], int(n))[:n]
+	if _, err := io.ReadFull(r.in, r.body); err != nil {
+		return f, false, incomplete(err)
 	}
-	if err := msgpack.Unmarshal(body, &f); err != nil {
-		return f, fmt.Errorf("the file is damaged: %w", err)
+	b, key, isRecord := peek(r.body)
+	wanted, more := true, true
+	if isRecord && r.begun {
+		wanted, more = r.of(b, key)
 	}
-	if err := r.take(f); err != nil {
-		return f, err
+	if wanted {
+		if err := msgpack.Unmarshal(r.body, &f); err != nil {
+			return f, false, fmt.Errorf("the file is damaged: %w", err)
+		}
+		if err := r.take(f); err != nil {
+			return f, false, err
+		}
+	} else {
+		r.records++
 	}
 	r.sum.Write(size[:])
-	r.sum.Write(body)
-	return f, nil
+	r.sum.Write(r.body)
+	return f, more, nil
+}
+
+// peek is the bucket and key of a record, without the rest of it; false of any other frame.
+func peek(body []byte) (b events.Bucket, key string, ok bool) {
+	d := msgpack.NewDecoder(bytes.NewReader(body))
+	if n, err := d.DecodeMapLen(); err != nil || n != 1 {
+		return "", "", false
+	}
+	if name, err := d.DecodeString(); err != nil || name != "record" {
+		return "", "", false
+	}
+	if _, err := d.DecodeMapLen(); err != nil {
+		return "", "", false
+	}
+	var values [2]string
+	for i, want := range []string{"bucket", "key"} {
+		name, err := d.DecodeString()
+		if err != nil || name != want {
+			return "", "", false
+		}
+		if values[i], err = d.DecodeString(); err != nil {
+			return "", "", false
+		}
+	}
+	return events.Bucket(values[0]), values[1], true
 }
 
 // take holds a frame against those before it.
