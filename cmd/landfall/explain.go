@@ -10,7 +10,7 @@ import (
 )
 
 func newExplain() *cobra.Command {
-	f := replayFlags{explain: true}
+	var f replayFlags
 	c := &cobra.Command{
 		Use:   "explain ID",
 		Short: "Tell why a player was sent where: every choice of a transfer, with its scores",
@@ -28,7 +28,7 @@ Exit status: 0 shown, 1 not found, 3 incomplete because of retention, 64 wrong c
 			if err != nil {
 				return err
 			}
-			return f.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), tell)
+			return f.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), view{explain: true}, tell)
 		},
 	}
 	f.add(c)

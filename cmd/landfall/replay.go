@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -15,7 +16,7 @@ import (
 // replayFlags are the command line of replay.
 type replayFlags struct {
 	storeFlags
-	explain  bool
+	viewFlags
 	json     bool
 	sessions bool
 }
@@ -36,6 +37,7 @@ inconsistent: it holds facts that the fold refuses, each named with its sequence
 3 incomplete because of retention, 64 wrong command line, 130 interrupted.`,
 		Example: `  landfall replay player steve
   landfall replay token r-0190c5b27d5e7c3a9d530b5a0d1f2e3c-1 --explain
+  landfall replay player steve --only failures
   landfall replay transfer 0190c5b2-7d5e-7c3a-9d53-0b5a0d1f2e3c --json`,
 		Args: knownVerb,
 		RunE: needsVerb,
@@ -60,21 +62,27 @@ func (f *replayFlags) verb(name, short, what string, prepare func(arg string) (t
 			if err != nil {
 				return err
 			}
-			return f.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), tell)
+			v, err := f.view()
+			if err != nil {
+				return err
+			}
+			return f.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), v, tell)
 		},
 	}
 	f.add(c)
 	f.addFile(c)
 	c.Flags().BoolVar(&f.explain, "explain", false, "name the rule of each step, and show the scores of each choice")
+	c.Flags().StringVar(&f.form, "view", viewTimeline, "how to show it, as a `VIEW`: timeline, compact (the transfer's own facts alone) or raw (each record in full under its line)")
+	c.Flags().StringVar(&f.only, "only", "", "show only `WHAT`: failures is what went wrong, and of a player the transfers in which something did")
 	c.Flags().BoolVar(&f.json, "json", false, "one JSON object a line; the last one has kind \"end\"")
 	c.Flags().BoolVar(&f.sessions, "sessions", true, "show the player's sessions between the steps")
 	return c
 }
 
-func (f *replayFlags) run(ctx context.Context, stdout, stderr io.Writer, tell telling) error {
+func (f *replayFlags) run(ctx context.Context, stdout, stderr io.Writer, v view, tell telling) error {
 	out, status := bufio.NewWriter(stdout), statusOK
 	err := f.reading(ctx, func(log history, o *opener) (err error) {
-		r := &replay{log: log, opener: o, out: printer{w: out, json: f.json}, notes: stderr, explain: f.explain, sessions: f.sessions}
+		r := &replay{log: log, opener: o, out: printer{w: out, json: f.json}, notes: stderr, view: v, sessions: f.sessions}
 		status, err = tell(ctx, r)
 		return errors.Join(err, out.Flush())
 	})
@@ -90,7 +98,7 @@ type replay struct {
 	opener   *opener
 	out      printer
 	notes    io.Writer // for people, beside the rows
-	explain  bool
+	view     view
 	sessions bool
 }
 
@@ -151,7 +159,12 @@ func (r *replay) stories(ctx context.Context, player events.PlayerID) (int, erro
 	if len(tales) == 0 {
 		return 0, exitWith(statusFailed, fmt.Errorf("player %s: no transfer in this store", player))
 	}
-	broken := false
+	all, broken := len(tales), false
+	tales = slices.DeleteFunc(tales, func(t *tale) bool { return !r.view.picks(t) })
+	if len(tales) == 0 {
+		r.note(fmt.Sprintf("player %s: nothing went wrong in %s", player, plural(all, "transfer")))
+		return statusOK, nil
+	}
 	for _, t := range tales {
 		broken = broken || len(t.problems()) > 0
 		if err := r.out.print(t.listed()); err != nil {
@@ -179,8 +192,9 @@ func (r *replay) story(ctx context.Context, t *tale) (int, error) {
 		fmt.Fprint(r.out.w, end.headline(), "\n\n", timelineHeader, "\n")
 	}
 	for _, s := range t.timeline(a) {
-		if s.explain = r.explain; !r.explain {
-			s.Rule = ""
+		s, shown := r.view.shows(s)
+		if !shown {
+			continue
 		}
 		if err := r.out.print(s); err != nil {
 			return 0, err

@@ -44,6 +44,36 @@ func TestReplayPlayerListsTheTransfersAndTellsTheNewest(t *testing.T) {
 	got.matches(t, "replay-player")
 }
 
+// What went wrong alone, the transfer's own facts alone, and each record in full.
+func TestReplayViews(t *testing.T) {
+	tape, j := tapeOf(t, "refused")
+	fine := tape.begin("Stuck", 12, events.Wish{Region: "nowhere"})
+	fine.fact(&events.Superseded{By: j.id})
+	var got transcript
+	for _, args := range [][]string{
+		{"replay", "transfer", j.id.String(), "--only", "failures"},
+		{"replay", "transfer", j.id.String(), "--only", "failures", "--json"},
+		{"replay", "player", "Stuck", "--only", "failures", "--view", "compact"},
+		{"replay", "transfer", j.id.String(), "--view", "compact", "--json"},
+		{"replay", "transfer", fine.id.String(), "--view", "raw"},
+		{"replay", "transfer", fine.id.String(), "--view", "raw", "--json"},
+		{"replay", "transfer", fine.id.String(), "--only", "failures"},
+		{"replay", "transfer", fine.id.String(), "--view", "wide"},
+		{"replay", "transfer", fine.id.String(), "--only", "success"},
+		{"replay", "transfer", fine.id.String(), "--view", "compact", "--explain"},
+	} {
+		o := onTape(t, tape, withKey(), args...)
+		got.add(strings.Join(args, " "), o.stdout, o.stderr, o.status)
+	}
+	got.matches(t, "replay-views")
+
+	tape, _ = tapeOf(t, "completed")
+	o := onTape(t, tape, withKey(), "replay", "player", "Steve", "--only", "failures")
+	if o.status != statusOK || o.stdout != "" || !strings.Contains(o.stderr, "nothing went wrong in 1 transfer") {
+		t.Errorf("of a player with whom all went well: %+v", o)
+	}
+}
+
 func TestReplayToken(t *testing.T) {
 	tape, j := tapeOf(t, "refused")
 	for _, id := range []string{j.token().String(), j.token().Label(), events.Token{Transfer: j.id, Attempt: 1}.Label()} {

@@ -41,8 +41,11 @@ type step struct {
 	Rule     string            `json:"rule,omitempty"`
 	Decision *events.Decision  `json:"decision,omitempty"`
 	GapMs    float64           `json:"gapMs,omitempty"`
+	Record   *factRow          `json:"record,omitempty"` // as the log holds it, in the raw view
 
 	explain bool // the text form shows rule and scores
+	failed  bool // something went wrong here
+	record  *reading
 }
 
 // aside is what else the log says about a transfer's time: the player's sessions, and
@@ -79,12 +82,13 @@ func (t *tale) timeline(a aside) []step {
 			steps = bySeq[r.Seq].steps()
 		}
 		for _, s := range steps {
+			s.failed = s.failed || s.Kind == stepProblem || s.Code != ""
 			s.AgeMs = ms(r.Stored.Sub(start))
 			out = append(out, s)
 		}
 	}
 	if s := t.state(); s.Phase != "" && !s.Phase.Terminal() {
-		out = append(out, step{Kind: stepAbsent, AgeMs: ms(last.Sub(start)), Phase: s.Phase, Attempt: s.Token.Attempt, Text: absent(s) + " yet: this is where the log ends"})
+		out = append(out, step{Kind: stepAbsent, failed: true, AgeMs: ms(last.Sub(start)), Phase: s.Phase, Attempt: s.Token.Attempt, Text: absent(s) + " yet: this is where the log ends"})
 	}
 	return out
 }
@@ -108,7 +112,7 @@ func (e entry) steps() (out []step) {
 	}
 	if endsSomething(e.event.Fact) {
 		if text := absent(e.before); text != "" {
-			out = append(out, step{Kind: stepAbsent, Attempt: e.before.Token.Attempt, Text: text})
+			out = append(out, step{Kind: stepAbsent, Attempt: e.before.Token.Attempt, Text: text, failed: wentWrong(e.event.Fact)})
 		}
 	}
 	if d := decisionOf(e.event.Fact); d != nil {
@@ -122,6 +126,7 @@ func (e entry) fact() step {
 	s.Phase, s.Rule = e.after.Phase, ruleOf(e.event.Fact)
 	s.Attempt, _ = attemptOf(e.event.Fact)
 	s.Code = codeOf(e.event.Fact)
+	s.failed = wentWrong(e.event.Fact)
 	return s
 }
 
@@ -134,7 +139,7 @@ func (e entry) problem() step {
 
 func stepOf(kind string, r reading) step {
 	stored := r.Stored.UTC()
-	s := step{Kind: kind, Bucket: r.Bucket, Seq: r.Seq, Stored: &stored, Type: shortType(r.Header[events.HeaderType]), Source: r.Header[events.HeaderSource], Verified: r.verified}
+	s := step{Kind: kind, Bucket: r.Bucket, Seq: r.Seq, Stored: &stored, Type: shortType(r.Header[events.HeaderType]), Source: r.Header[events.HeaderSource], Verified: r.verified, record: &r}
 	if !r.undecodable() {
 		s.Text = describe(r.event.Fact)
 	}
@@ -228,6 +233,9 @@ func (s step) String() string {
 	line = printable(line)
 	if s.explain {
 		line += s.explained()
+	}
+	if s.Record != nil {
+		line += s.Record.inFull()
 	}
 	return line
 }

@@ -115,7 +115,11 @@ func replayOnTape(tb testing.TB, log history, o *opener, stdout, stderr *bytes.B
 	if err := c.ParseFlags(args[2:]); err != nil {
 		tb.Fatal(err)
 	}
-	r := &replay{log: log, opener: o, out: printer{w: stdout, json: f.json}, notes: stderr, explain: f.explain, sessions: f.sessions}
+	v, err := f.view()
+	if err != nil {
+		return err
+	}
+	r := &replay{log: log, opener: o, out: printer{w: stdout, json: f.json}, notes: stderr, view: v, sessions: f.sessions}
 	status, err := tell(tb.Context(), r)
 	if err == nil && status != statusOK {
 		err = exitWith(status, nil)
@@ -146,7 +150,7 @@ func explainOnTape(tb testing.TB, log history, o *opener, stdout, stderr *bytes.
 	if err != nil {
 		return err
 	}
-	r := &replay{log: log, opener: o, out: printer{w: stdout, json: len(args) > 1}, notes: stderr, explain: true}
+	r := &replay{log: log, opener: o, out: printer{w: stdout, json: len(args) > 1}, notes: stderr, view: view{explain: true}}
 	status, err := tell(tb.Context(), r)
 	if err == nil && status != statusOK {
 		err = exitWith(status, nil)
