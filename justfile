@@ -47,6 +47,10 @@ lint:
 vuln:
     go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
 
+# a release: archives and Debian packages; just package dist linux/amd64 linux/arm64
+package dir="dist" *platforms:
+    .ci/package/build {{dir}} {{platforms}}
+
 # everything a change must pass
 ci:
     .ci/run
