@@ -29,12 +29,19 @@ func loginsOf(secret []byte) (out []embedded.User) {
 // external starts a nats-server after a configuration that includes the logins.
 func external(t *testing.T, sync string, users []embedded.User) *server.Server {
 	t.Helper()
+	return serverAfter(t, externalConfig(t, sync), users)
+}
+
+func externalConfig(t *testing.T, sync string) string {
+	return "server_name: nats-1\nlisten: \"127.0.0.1:-1\"\ninclude \"landfall-logins.conf\"\n" +
+		"jetstream { store_dir: \"" + filepath.Join(t.TempDir(), "store") + "\", sync_interval: " + sync + ", max_file_store: 2GB, max_memory_store: 1GB }\n"
+}
+
+// serverAfter starts a nats-server after a configuration, which may include the logins.
+func serverAfter(t *testing.T, config string, users []embedded.User) *server.Server {
+	t.Helper()
 	dir := t.TempDir()
-	for name, text := range map[string]string{
-		"logins.conf": embedded.Logins("net", users),
-		"nats.conf": "server_name: nats-1\nlisten: \"127.0.0.1:-1\"\ninclude \"logins.conf\"\n" +
-			"jetstream { store_dir: \"" + filepath.Join(dir, "store") + "\", sync_interval: " + sync + ", max_file_store: 2GB, max_memory_store: 1GB }\n",
-	} {
+	for name, text := range map[string]string{"landfall-logins.conf": embedded.Logins("net", users), "nats.conf": config} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
