@@ -100,7 +100,7 @@ var toleratedFaults = []tolerated{
 	{"a pushed configuration does not fit a host", "refused as a whole by that host, which says so in its heartbeat", "with the next version", "`cmd/landfall`: TestAVersionThatDoesNotFitIsRefusedWhole"},
 	{"the new certificate cannot be read", "the old one is shown", "with the next file", "`cmd/landfall`: TestCertificateIsReadAgain"},
 	{"something in the log that nobody signed", "dropped, counted, audited; it changes nothing", "needs nothing", "`projections`: TestCase115_GarbageChangesNothing; `cmd/landfall`: TestHostileBackend"},
-	{"a fact of a newer version, or by a key that is not known", "the fold stops before it, names it, and is not ready", "when the host is upgraded, or has the key, and is started again", "`projections`: TestFoldStops; `cmd/landfall`: TestAnOlderVersionStopsAtWhatItDoesNotKnow"},
+	{"a fact of a newer version, or by a key that is not known", "the fold stops before it, names it, and is not ready", "when the host is upgraded, or has the key, and is started again", "`projections`: TestCase113_AFoldThatStopsSaysWhere; `cmd/landfall`: TestAnOlderVersionStopsAtWhatItDoesNotKnow"},
 	{"an archive meets a record that it cannot judge", "the archive stops and names it; the network goes on", "with the next version, or when an operator leaves it out", "`projections/archive`: TestAHaltNamesTheRecord, TestAnInterruptedProjectionGoesOn"},
 	{"two processes bear one id", "the older ends with status 78", "with ids of their own", "`cmd/landfall`: TestUpTwiceUnderOneID"},
 	{"the kill switch", "is no fault: requests are refused with `KILL_SWITCH`, who waits keeps the place", "`landfall kill off`", "`actors/sim`: TestKillSwitch"},
