@@ -11,7 +11,7 @@ import (
 // TestCase115_GarbageChangesNothing (P12): what lies under other keys of a bucket stops no fold, moves no
 // player's guard and is reported with its place. Only a record that is signed with the
 // network's own key and of a type that this version does not know stops a fold, whoever's key
-// it lies under: see TestFoldStops.
+// it lies under: see TestCase113_AFoldThatStopsSaysWhere.
 func TestCase115_GarbageChangesNothing(t *testing.T) {
 	signature := strings.Repeat("0", 64)
 	garbage := map[string]struct {
