@@ -60,7 +60,7 @@ func (d *Dispatcher) Allocate(ctx context.Context, q AllocationAsk) (Allocation,
 	case err != nil:
 		return Allocation{}, transportDown(err)
 	case refusal != nil && refusal.Code == events.AlreadyActive:
-		if a, known := d.heldSeat(q.Player, events.TransferID{}); known {
+		if a, known := d.awaitHeldSeat(ctx, q.Player); known {
 			return a, nil
 		}
 		return Allocation{}, refusal
@@ -100,6 +100,19 @@ func (d *Dispatcher) Reallocate(ctx context.Context, q AllocationAsk, refused ev
 	d.follow(*t, done)
 	q.Transfer = t.ID
 	return d.seatAt(ctx, q, t.ID, map[events.HostID]bool{server: true})
+}
+
+// awaitHeldSeat gives the seat that another call, maybe over another host, is taking for the player:
+// within the time that one attempt may last.
+func (d *Dispatcher) awaitHeldSeat(ctx context.Context, player events.PlayerID) (a Allocation, known bool) {
+	ctx, cancel := context.WithTimeout(ctx, d.timing.Load().AttemptTimeout)
+	defer cancel()
+	d.wakeup.until(ctx, player, func() bool {
+		a, known = d.heldSeat(player, events.TransferID{})
+		t := d.view.Player(player).Active
+		return known || t == nil || !allocated(t.Request)
+	})
+	return a, known
 }
 
 // heldSeat gives the seat that stands for a player; a zero transfer means whichever.
