@@ -84,10 +84,12 @@ func (n *testNetwork) landsAtAPlace(t *testing.T, p player, to *gameServer, come
 	}
 }
 
-// leaves ends a player's connection, and waits until the log says so and the server has a seat free.
+// leaves ends a player's connection, and waits until the player knows and the log says so.
 func (n *testNetwork) leaves(t *testing.T, p player) {
 	t.Helper()
+	mark := p.mark()
 	p.do(t, "quit")
+	p.sees(t, mark, "the end of the connection", func(e happening) bool { return e.Ev == "end" })
 	n.until(t, "the end of the session of "+p.name, func() bool {
 		s, known := n.Session(events.OfflinePlayer(p.name))
 		return known && !s.Open

@@ -32,39 +32,37 @@ func (s *seals) begin(first uint64) {
 	s.waiting = slices.DeleteFunc(s.waiting, func(c *sealing) bool { return c.From < first })
 }
 
-// follow takes in the next fact, and gives the checkpoints that end before it.
+// follow takes in the next fact, and gives the broken ones of the checkpoints that end before it.
 func (s *seals) follow(rec events.Record) []*sealing {
-	complete := s.complete(rec.Seq - 1)
+	broken := s.complete(rec.Seq - 1)
 	for _, c := range s.waiting {
 		if rec.Seq < c.From {
 			break
 		}
 		c.found.Add(rec)
 	}
-	return complete
+	return broken
 }
 
-// complete gives the checkpoints that seal nothing beyond a sequence, once each.
-func (s *seals) complete(seq uint64) []*sealing {
-	n := 0
-	for n < len(s.waiting) && s.waiting[n].To <= seq {
-		n++
+// complete ends the checkpoints that seal nothing beyond a sequence, and gives the broken ones, once each.
+func (s *seals) complete(seq uint64) (broken []*sealing) {
+	for len(s.waiting) > 0 && s.waiting[0].To <= seq {
+		if s.waiting[0].broken() {
+			broken = append(broken, s.waiting[0])
+		}
+		s.waiting = s.waiting[1:]
 	}
-	complete := s.waiting[:n]
-	s.waiting = s.waiting[n:]
-	return complete
+	return broken
 }
 
 // broken tells that other facts are there than those that were sealed.
 func (s *sealing) broken() bool { return s.found.Hash() != s.Hash || s.found.Count() != s.Count }
 
-// sealed checks a checkpoint all of whose facts were read.
-func (v *verifier) sealed(complete []*sealing) {
-	for _, s := range complete {
-		if s.broken() {
-			v.find(findCheckpoint, events.Transfers, v.firstWithin(s.Checkpoint), fmt.Sprintf(
-				"checkpoint %d sealed %s from %d to %d, and other ones are there (%d)", s.Number, plural(s.Count, "fact"), s.From, s.To, s.found.Count()))
-		}
+// unsealed notes broken checkpoints, once every other finding of their facts is known: it names the first of those.
+func (v *verifier) unsealed(broken []*sealing) {
+	for _, s := range broken {
+		v.find(findCheckpoint, events.Transfers, v.firstWithin(s.Checkpoint), fmt.Sprintf(
+			"checkpoint %d sealed %s from %d to %d, and other ones are there (%d)", s.Number, plural(s.Count, "fact"), s.From, s.To, s.found.Count()))
 	}
 }
 

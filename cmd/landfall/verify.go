@@ -221,6 +221,7 @@ func (v *verifier) bucket(ctx context.Context, b events.Bucket) error {
 	}
 	done := bucketChecked{Bucket: b, First: state.First, Last: state.Last}
 	c := newChain(b, state.First)
+	var broken []*sealing
 	if b == events.Transfers {
 		v.seals.begin(state.First)
 	}
@@ -231,17 +232,18 @@ func (v *verifier) bucket(ctx context.Context, b events.Bucket) error {
 			}
 			done.Records++
 			if b == events.Transfers {
-				v.sealed(v.seals.follow(rec))
+				broken = append(broken, v.seals.follow(rec)...)
 			}
 			v.record(c, rec, &done)
 		}
 	}
 	if b == events.Transfers {
-		v.sealed(v.seals.complete(state.Last))
+		broken = append(broken, v.seals.complete(state.Last)...)
 	}
 	for _, hole := range c.holes(state.Last) {
 		v.find(findHole, b, hole.from, fmt.Sprintf("%s missing that retention does not explain: %d to %d", plural(hole.to-hole.from+1, "record"), hole.from, hole.to))
 	}
+	v.unsealed(broken)
 	v.buckets = append(v.buckets, done)
 	return nil
 }

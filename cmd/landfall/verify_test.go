@@ -148,6 +148,11 @@ func TestVerifyFindsWhatWasDone(t *testing.T) {
 		{"a byte of a sealed fact", func(l *tape) tampered { return tampered{history: l, change: at(events.Transfers, 4, flip)} }, 4, []string{findSignature, findCheckpoint}},
 		{"a byte behind the last checkpoint", func(l *tape) tampered { return tampered{history: l, change: at(events.Transfers, 21, flip)} }, 21, []string{findSignature}},
 		{"one removed in the middle", func(l *tape) tampered { return tampered{history: l, change: at(events.Transfers, 8, drop)} }, 8, []string{findHole, findPrev, findCheckpoint}},
+		{"the last two of a key", func(l *tape) tampered {
+			return tampered{history: l, change: func(r events.Record) (events.Record, bool) {
+				return r, r.Bucket != events.Transfers || r.Seq < 12 || r.Seq > 13
+			}}
+		}, 12, []string{findHole, findCheckpoint}},
 		{"the whole of a key", func(l *tape) tampered {
 			gone := l.records[events.Transfers][6].Key
 			return tampered{history: l, change: func(r events.Record) (events.Record, bool) { return r, r.Key != gone }}
