@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/landfall/landfall/actors"
 	"github.com/landfall/landfall/events"
@@ -292,12 +291,12 @@ func (x *acceptance) settled(t *testing.T) {
 	ends := map[string]int{}
 	for _, w := range x.players {
 		var end string
-		eventually(t, "an end of the wish of "+w.name, func() bool {
+		settled(t, "an end of the wish of "+w.name, func() bool {
 			end = x.endOf(w)
 			return end != ""
 		})
 		ends[end]++
-		eventually(t, w.name+" in the game", func() bool { return w.plays() })
+		settled(t, w.name+" in the game", func() bool { return w.plays() })
 		x.standsOn(t, w.name)
 	}
 	t.Logf("ends: %v", ends)
@@ -348,22 +347,6 @@ func (w *traveller) plays() bool {
 		}
 	}
 	return in
-}
-
-// eventually looks until something holds that several processes and the log tell together.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	late := time.NewTimer(patience)
-	defer late.Stop()
-	look := time.NewTicker(20 * time.Millisecond)
-	defer look.Stop()
-	for !holds() {
-		select {
-		case <-look.C:
-		case <-late.C:
-			t.Fatalf("%s did not come within %s", what, patience)
-		}
-	}
 }
 
 // log: what was acknowledged is there once, and nothing happened twice.

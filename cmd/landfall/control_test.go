@@ -4,7 +4,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/landfall/landfall/events"
 	"github.com/landfall/landfall/projections"
@@ -70,15 +69,7 @@ func TestOperatorsDecideOnARunningNetwork(t *testing.T) {
 // awaitProxies waits until a reader has seen every proxy of the demo.
 func awaitProxies(t *testing.T, v *projections.View) {
 	t.Helper()
-	look := time.NewTicker(5 * time.Millisecond)
-	defer look.Stop()
-	for len(v.Fleet().Proxies) < len(demoProxies) {
-		select {
-		case <-look.C:
-		case <-t.Context().Done():
-			t.Fatal("a proxy does not beat")
-		}
-	}
+	settled(t, "every proxy beats", func() bool { return len(v.Fleet().Proxies) == len(demoProxies) })
 }
 
 func TestDecisionsAreRefused(t *testing.T) {

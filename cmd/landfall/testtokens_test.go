@@ -120,7 +120,5 @@ func TestNetworkTokensOnARunningNetwork(t *testing.T) {
 	if x := r.Tokens.Reaped; x == nil || !slices.Contains(demoProxies, x.By) || x.Code != events.PlayerOffline || x.AfterMs < float64(demoTiming.WithDefaults().TTLSlack.Milliseconds()) {
 		t.Errorf("reaped: %+v, want by a proxy of the network", x)
 	}
-	if n := len(stage.Observer().View().Active()); n != 0 {
-		t.Errorf("%d transfers are left", n)
-	}
+	settled(t, "no transfer is left", func() bool { return len(stage.Observer().View().Active()) == 0 })
 }
