@@ -88,6 +88,9 @@ func decideRequest(s Standing, c Request) (events.TransferFact, *events.Refusal)
 	if c.Origin != "" && (!s.HasSession || !s.Session.Open || s.Session.Server != c.Origin) {
 		return nil, events.Refuse(events.NotHere, "the newest session does not name "+string(c.Origin))
 	}
+	if there := leftFor(s); c.Origin != "" && there != "" {
+		return nil, events.Refuse(events.NotHere, "the player has left "+string(c.Origin)+" for "+string(there))
+	}
 	var second *events.Refusal
 	if s.Active != nil {
 		second = refuseSecond(*s.Active, c.Fact.Wish)
@@ -105,6 +108,16 @@ func decideRequest(s Standing, c Request) (events.TransferFact, *events.Refusal)
 	}
 	fact := c.Fact
 	return &fact, nil
+}
+
+// leftFor is the server where the newest transfer ended that went out of the very session that is open here, empty for none:
+// the log holds a newer session, which this reader has not folded yet.
+func leftFor(s Standing) events.HostID {
+	t := s.Last()
+	if !s.HasSession || t == nil || t.Claim == nil || t.Consumed == nil || t.Claim.Session != s.Session.Number || t.Consumed.Server == s.Session.Server {
+		return ""
+	}
+	return t.Consumed.Server
 }
 
 // refuseSecond says what a second request meets. SUPERSEDED asks the caller to end the

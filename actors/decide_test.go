@@ -62,6 +62,9 @@ func states(t testing.TB) []state {
 	add("CLAIMED unknown", of(append(claim, unknown)...))
 	add("CONSUMED", of(append(claim, consumed(1))...))
 	add("COMPLETED", of(append(claim, consumed(1), &events.Completed{Attempt: 1})...))
+	back := of(append(claim, consumed(1), &events.Completed{Attempt: 1})...)
+	back.Session.Number++
+	add("COMPLETED, back since", back)
 	add("FAILED", of(&events.Failed{Code: events.NoCandidate}))
 	add("CANCELLED", of(&events.Cancelled{Code: events.GraceOver}))
 	add("SUPERSEDED", of(&events.Superseded{By: second}))

@@ -73,7 +73,7 @@ func (d *Dispatcher) evacuate(ctx context.Context, host events.HostID) {
 			order, since = now, d.Now()
 		}
 		if d.view.Ready() && !controls.Killed && l.take(ctx) {
-			asked = d.evacuateSome(ctx, order, since)
+			asked = d.evacuateSome(ctx, l, order, since)
 		}
 		if !asked {
 			sleep(ctx, evacuationLook)
@@ -82,11 +82,11 @@ func (d *Dispatcher) evacuate(ctx context.Context, host events.HostID) {
 }
 
 // evacuateSome asks as many players as are due in a second by an order seen at since, and
-// waits after each. It reports whether there was anybody to ask.
-func (d *Dispatcher) evacuateSome(ctx context.Context, order *events.EvacuateSet, since time.Time) bool {
+// waits after each, as long as the lease is held. It reports whether there was anybody to ask.
+func (d *Dispatcher) evacuateSome(ctx context.Context, l *lease, order *events.EvacuateSet, since time.Time) bool {
 	all, step := d.toEvacuate(order.Host, since), evacuationStep(order.PerSecond)
 	for i, p := range all {
-		if i > 0 && time.Duration(i)*step >= evacuationLook || d.view.Controls().Evacuated[order.Host] != order || ctx.Err() != nil {
+		if i > 0 && (time.Duration(i)*step >= evacuationLook || !l.take(ctx)) || d.view.Controls().Evacuated[order.Host] != order || ctx.Err() != nil {
 			break
 		}
 		d.evacuatePlayer(ctx, order.Host, p)
